@@ -1,0 +1,99 @@
+// Optimisers, clipping and learning-rate schedules.
+//
+// An optimiser moves the parameters that backward reached and that are not frozen, and no others:
+// neither decay nor momentum touches the rest. A step without a single reached parameter is an
+// error. Steps count from 1. All refuse non-finite gradients before anything changes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tapehead/params.hpp>
+#include <tapehead/tape.hpp>
+
+namespace tapehead {
+
+struct SgdOptions {
+  double lr = 1e-2;
+  double momentum = 0;      // v <- momentum v + g;  w <- w - lr v
+  double weight_decay = 0;  // decoupled: w <- w - lr decay w, on Decay::yes parameters
+};
+
+class Sgd {
+ public:
+  explicit Sgd(Params& params, const SgdOptions& options = {});
+  void step(const Gradients& gradients) { step(gradients, options_.lr); }
+  void step(const Gradients& gradients, double lr);
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+
+ private:
+  Params* params_;
+  SgdOptions options_;
+  std::vector<double> velocity_;
+  std::int64_t steps_ = 0;
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;        // added to the bias-corrected root
+  double weight_decay = 0;  // decoupled (AdamW), on Decay::yes parameters
+};
+
+// m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;
+// w <- w - lr decay w - lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps),   t counted from 1.
+// Kingma & Ba 2015; decoupled decay: Loshchilov & Hutter 2019.
+class Adam {
+ public:
+  explicit Adam(Params& params, const AdamOptions& options = {});
+  void step(const Gradients& gradients) { step(gradients, options_.lr); }
+  void step(const Gradients& gradients, double lr);
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  [[nodiscard]] const AdamOptions& options() const { return options_; }
+
+ private:
+  Params* params_;
+  AdamOptions options_;
+  Tensor moment1_;  // [size], dtype of the parameters
+  Tensor moment2_;
+  std::int64_t steps_ = 0;
+};
+
+// Adam with the decay on by default.
+struct AdamWOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+};
+class AdamW : public Adam {
+ public:
+  explicit AdamW(Params& params, const AdamWOptions& options = {});
+};
+
+// Square root of the sum of all squared parameter gradients, in f64. NonFiniteError naming the
+// first parameter with a NaN or infinite gradient.
+[[nodiscard]] double global_norm(const Gradients& gradients, const Params& params);
+// Scales the gradients so that their global norm is at most `limit` > 0; returns the norm before.
+double clip_global_norm(Gradients& gradients, const Params& params, double limit);
+
+// Learning-rate schedules: pure functions of the step, counted from 1. ValueError when total <
+// warmup.
+namespace schedule {
+[[nodiscard]] double constant(double lr, std::int64_t step);
+// lr * min(1, step / warmup); no warm-up when warmup is 0.
+[[nodiscard]] double warmup(double lr, std::int64_t step, std::int64_t warmup);
+// Linear warm-up times a half cosine from lr at step 0 to `end` at step total.
+[[nodiscard]] double cosine(double lr, std::int64_t step, std::int64_t warmup, std::int64_t total,
+                            double end = 0);
+// Linear warm-up, then a straight line to `end` at step total.
+[[nodiscard]] double linear(double lr, std::int64_t step, std::int64_t warmup, std::int64_t total,
+                            double end = 0);
+// factor * width^-1/2 * min(step^-1/2, step * warmup^-3/2).  Vaswani et al. 2017.
+[[nodiscard]] double noam(double factor, std::int64_t step, std::int64_t width,
+                          std::int64_t warmup);
+}  // namespace schedule
+
+}  // namespace tapehead

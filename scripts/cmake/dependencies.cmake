@@ -1,0 +1,12 @@
+find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json 3.9 REQUIRED)
+find_package(Threads REQUIRED)
+find_library(TAPEHEAD_OPENBLAS NAMES openblas REQUIRED)
+find_path(TAPEHEAD_CBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas openblas-pthread REQUIRED)
+if(TAPEHEAD_OPENMP)
+  find_package(OpenMP COMPONENTS CXX)
+endif()
+
+add_library(tapehead_openblas INTERFACE)
+target_link_libraries(tapehead_openblas INTERFACE $<BUILD_INTERFACE:${TAPEHEAD_OPENBLAS}>)
+target_include_directories(tapehead_openblas INTERFACE $<BUILD_INTERFACE:${TAPEHEAD_CBLAS_INCLUDE}>)

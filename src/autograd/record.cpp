@@ -1,0 +1,69 @@
+#include <tapehead/record.hpp>
+
+#include <fmt/format.h>
+
+#include "autograd/tape_state.hpp"
+#include "core/access.hpp"
+
+namespace tapehead {
+
+Recorder::Recorder(const char* op, Tensor output)
+    : op_(op), output_(std::move(output)), recording_(recording_tape() != nullptr) {}
+
+bool Recorder::begin_input(const Tensor& x) {
+  if (!recording_ || x.tape_id() == 0) return false;
+  const Tape::State& tape = *recording_tape();
+  if (x.tape_id() != tape.id) {
+    detail::fail<TapeError>(
+        fmt::format("{}: an input {}{} was recorded on another tape (or one that has ended), so no "
+                    "gradient could reach it; "
+                    "use detach() to take its numbers as a constant",
+                    op_, name_of(x.dtype()), to_string(x.shape())));
+  }
+  return true;
+}
+
+void Recorder::add_edge(const Tensor& x) {
+  Tape::State& tape = *recording_tape();
+  if (output_.tape_id() != tape.id ||
+      output_.node() + 1 != static_cast<std::int32_t>(tape.nodes.size())) {
+    output_ = detail::TensorAccess::placed(output_, tape.id,
+                                           tape.add_node(op_, output_.shape(), output_.dtype()));
+  }
+  tape.edges.push_back(x.tape_id() == tape.id ? x.node() : -1);
+}
+
+void Recorder::add_closure(detail::Closure closure, int edges) {
+  Tape::State& tape = *recording_tape();
+  Tape::State::Node& node = tape.nodes[static_cast<std::size_t>(output_.node())];
+  if (node.function_count++ == 0)
+    node.first_function = static_cast<std::int32_t>(tape.functions.size());
+  tape.functions.push_back({closure, static_cast<std::int32_t>(tape.edges.size()) - edges, edges});
+  if (closure.wants_output && node.saved < 0) {
+    node.saved = static_cast<std::int32_t>(tape.saved.size());
+    tape.saved.push_back(output_);
+  }
+}
+
+void* Recorder::allocate(std::size_t bytes, std::size_t alignment) {
+  return recording_tape()->arena.allocate(bytes, alignment);
+}
+
+void Recorder::check_count(std::size_t returned, std::size_t wanted) {
+  if (returned != wanted) {
+    detail::fail<TapeError>(
+        fmt::format("a gradient function returned {} gradients for {} inputs", returned, wanted));
+  }
+}
+
+bool recording_differentiable() {
+  const Tape::State* tape = recording_tape();
+  return tape != nullptr && tape->options.differentiable;
+}
+
+bool is_recorded(const Tensor& x) {
+  const Tape::State* tape = recording_tape();
+  return tape != nullptr && x.tape_id() == tape->id;
+}
+
+}  // namespace tapehead

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "autograd/tape_state.hpp"
+#include "core/access.hpp"
+#include "core/message.hpp"
+#include "core/threads.hpp"
+
+namespace tapehead {
+
+using detail::fail;
+using State = Tape::State;
+
+namespace {
+
+thread_local State* t_newest = nullptr;  // innermost tape alive on this thread
+thread_local char t_identity = 0;        // its address names the thread
+
+// Storage of ended tapes, for the next one: node vectors and closure chunks are reused from step to
+// step.
+struct Spares {
+  std::vector<std::unique_ptr<State>> list;
+};
+Spares& spares() {
+  thread_local Spares instance;
+  return instance;
+}
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+State* recording_tape() { return t_newest != nullptr && !t_newest->spent ? t_newest : nullptr; }
+
+State* exchange_newest(State* tape) { return std::exchange(t_newest, tape); }
+
+const void* this_thread() { return &t_identity; }
+
+std::int32_t State::add_node(const char* op, const Shape& shape, DType dtype) {
+  if (nodes.size() >= std::size_t{1} << 30)
+    fail<TapeError>("tape: more than 2^30 nodes; end the tape more often");
+  nodes.push_back({op, detail::current_module(), shape, dtype, false, 0, 0, -1, -1, -1});
+  return static_cast<std::int32_t>(nodes.size()) - 1;
+}
+
+std::int32_t State::leaf(const std::shared_ptr<ParamStore>& store, int index) {
+  auto found =
+      std::find_if(stores.begin(), stores.end(), [&](const Store& s) { return s.store == store; });
+  if (found == stores.end()) {
+    stores.push_back({store, store->version, {}});
+    found = stores.end() - 1;
+  }
+  found->leaves.resize(store->entries.size(), -1);
+  std::int32_t& node = found->leaves[static_cast<std::size_t>(index)];
+  if (node < 0) {
+    node =
+        add_node("parameter", store->entries[static_cast<std::size_t>(index)].shape, store->dtype);
+    nodes.back().param_store = static_cast<std::int32_t>(found - stores.begin());
+    nodes.back().param_index = index;
+  }
+  return node;
+}
+
+void State::release(Function& function) noexcept {
+  if (function.closure.target == nullptr) return;
+  function.closure.destroy(std::exchange(function.closure.target, nullptr));
+}
+
+void State::clear() noexcept {
+  for (Function& function : functions) release(function);
+  functions.clear();
+  nodes.clear();
+  edges.clear();
+  saved.clear();
+  stores.clear();
+  arena.clear();
+  options = {};
+  spent = false;
+}
+
+Tape::Tape(TapeOptions options) {
+  auto& list = spares().list;
+  std::unique_ptr<State> state;
+  if (list.empty()) {
+    state = std::make_unique<State>();
+  } else {
+    state = std::move(list.back());
+    list.pop_back();
+  }
+  state_ = state.release();
+  state_->id = next_id();
+  state_->options = std::move(options);
+  state_->thread = this_thread();
+  state_->outer = std::exchange(t_newest, state_);
+}
+
+Tape::~Tape() {
+  // Normally the newest; tapes may also end in another order.
+  for (State** link = &t_newest; *link != nullptr; link = &(*link)->outer) {
+    if (*link == state_) {
+      *link = state_->outer;
+      break;
+    }
+  }
+  state_->clear();
+  std::unique_ptr<State> state(state_);
+  try {
+    spares().list.push_back(std::move(state));
+  } catch (...) {
+    // No room to keep the storage: it is freed instead.
+  }
+}
+
+Tensor Tape::watch(const Tensor& x) {
+  detail::check_floating("watch", x);
+  if (state_->spent)
+    fail<TapeError>("watch: this tape is spent: backward has consumed it; open a new Tape");
+  if (x.tape_id() != 0 && x.tape_id() != state_->id) {
+    fail<TapeError>(
+        "watch: the tensor belongs to another tape (or one that has ended); use detach()");
+  }
+  Tensor leaf = x;
+  if (x.tape_id() == 0) {
+    leaf = detail::TensorAccess::placed(x, state_->id,
+                                        state_->add_node("watched", x.shape(), x.dtype()));
+  }
+  state_->nodes[static_cast<std::size_t>(leaf.node())].watched = true;
+  return leaf;
+}
+
+bool Tape::spent() const { return state_->spent; }
+bool Tape::differentiable() const { return state_->options.differentiable; }
+std::uint64_t Tape::id() const { return state_->id; }
+int Tape::size() const { return static_cast<int>(state_->nodes.size()); }
+
+NodeInfo Tape::node(int index) const {
+  if (index < 0 || index >= size())
+    fail<IndexError>(fmt::format("tape: node {} of {}", index, size()));
+  const State::Node& node = state_->nodes[static_cast<std::size_t>(index)];
+  NodeInfo info{
+      node.op,        node.shape, node.dtype, {}, node.module == nullptr ? "" : node.module,
+      node.saved >= 0};
+  for (std::int32_t f = 0; f < node.function_count; ++f) {
+    const State::Function& function =
+        state_->functions[static_cast<std::size_t>(node.first_function + f)];
+    for (std::int32_t e = 0; e < function.edge_count; ++e) {
+      const std::int32_t input = state_->edges[static_cast<std::size_t>(function.first_edge + e)];
+      if (input >= 0) info.inputs.push_back(input);
+    }
+  }
+  return info;
+}
+
+std::string to_string(const Tape& tape) {
+  std::string text;
+  for (int i = 0; i < tape.size(); ++i) {
+    const NodeInfo node = tape.node(i);
+    text += fmt::format("{:5}  {:<18} {:<22} ({})", i, node.op,
+                        fmt::format("{}{}", name_of(node.dtype), to_string(node.shape)),
+                        fmt::join(node.inputs, ", "));
+    if (!node.module.empty()) text += fmt::format("  {}", node.module);
+    text += '\n';
+  }
+  return text;
+}
+
+InModule::InModule(const char* path) : previous_(detail::exchange_module(path)) {}
+InModule::~InModule() { detail::exchange_module(previous_); }
+
+}  // namespace tapehead
