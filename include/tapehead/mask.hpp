@@ -56,9 +56,9 @@ class Mask {
   // The user's own rule: must be a pure function.
   [[nodiscard]] static Mask rule(Rule sees, std::string name = "rule");
 
-  [[nodiscard]] friend Mask operator&(const Mask& a, const Mask& b);  // visible in both
-  [[nodiscard]] friend Mask operator|(const Mask& a, const Mask& b);  // visible in either
-  [[nodiscard]] friend Mask operator!(const Mask& mask);              // visible where blocked
+  friend Mask operator&(const Mask& a, const Mask& b);  // visible in both
+  friend Mask operator|(const Mask& a, const Mask& b);  // visible in either
+  friend Mask operator!(const Mask& mask);              // visible where blocked
 
   [[nodiscard]] bool sees(std::int64_t batch, std::int64_t head, std::int64_t query,
                           std::int64_t key) const;
