@@ -1,11 +1,12 @@
-// The catalog: every op with its formula and sample inputs. Tests, gradient checks, benchmarks and
-// the tables in the documentation all walk it.
+// The catalog: every op and every module with its formula and sample inputs. Tests, gradient
+// checks, benchmarks and the tables in the documentation all walk it.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <tapehead/params.hpp>
 #include <tapehead/tensor.hpp>
 
 namespace tapehead {
@@ -35,5 +36,36 @@ struct OpEntry {
 
 // In the order of ops.hpp.
 [[nodiscard]] const std::vector<OpEntry>& op_catalog();
+
+// A module or small model, built and ready to be called. Differentiable are every parameter of the
+// Params it was built in and every input; ids and masks are inside `call`, which must be a pure
+// function of the parameters' values and its inputs.
+struct ModuleSample {
+  std::vector<Tensor> inputs;  // floating, in the dtype of the parameters
+  std::function<std::vector<Tensor>(const std::vector<Tensor>&)> call = {};
+  // Parameters that no output depends on, so that their gradient is 0 but for rounding: a key bias
+  // adds the same number to all scores of a query, which softmax does not see.
+  std::vector<std::string> zero_gradient = {};
+};
+
+//   Params params(/*seed=*/1, DType::f64);
+//   ModuleSample sample = c.build(params);
+//   std::vector<Tensor> outputs = sample.call(sample.inputs);
+//
+// `build` wants an empty Params and takes its dtype and seed from it. It leaves no parameter at a
+// special value (biases are not 0, gains not 1), and for seed 1 no activation near a kink.
+struct ModuleCase {
+  std::string name;  // "cross, 3 queries, 5 keys"
+  std::function<ModuleSample(Params& params)> build = {};
+};
+
+struct ModuleEntry {
+  std::string name;     // as in nn.hpp
+  std::string formula;  // one line
+  std::vector<ModuleCase> cases = {};
+};
+
+// In the order of nn.hpp; the last one is the default EncoderModel with its loss.
+[[nodiscard]] const std::vector<ModuleEntry>& module_catalog();
 
 }  // namespace tapehead
