@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tapehead/tensor.hpp>
@@ -22,9 +24,9 @@ enum class Align {
   last,   // the last query sees the last key: the queries are the newest positions
 };
 
-// The axes of a boolean tensor given to Mask::keep and Mask::block, in order, e.g. "batch key",
-// "query key", "batch head query key". An axis not named is broadcast; a named one may be of
-// size 1.
+// The axes of a boolean tensor given to Mask::keep and Mask::block, in the tensor's order, e.g.
+// "batch key", "query key", "batch head query key". An axis not named is broadcast; so is a named
+// one of size 1.
 using MaskAxes = std::string_view;
 
 class Mask {
@@ -44,25 +46,30 @@ class Mask {
   [[nodiscard]] static Mask causal(std::int64_t queries, std::int64_t keys, Align align);
   // Sample b has lengths[b] real keys of `keys`; the rest is padding that nobody sees.
   [[nodiscard]] static Mask lengths(std::vector<std::int64_t> lengths, std::int64_t keys);
-  // true means visible (keep) or blocked (block). `allowed` is boolean: DTypeError for numbers.
+  // true means visible (keep) or blocked (block). DTypeError for anything but booleans: a number
+  // could be meant as a score to add.
   [[nodiscard]] static Mask keep(const Tensor& visible, MaskAxes axes);
   [[nodiscard]] static Mask block(const Tensor& blocked, MaskAxes axes);
-  // |query - key| <= before/after: query t sees keys t-before .. t+after. Equal lengths.
+  // Query t sees keys t-before .. t+after; as many keys as queries.
   [[nodiscard]] static Mask window(std::int64_t before, std::int64_t after);
   // Keys 0..prefix[b]-1 are visible to all queries of sample b, the rest causally.
   [[nodiscard]] static Mask prefix(std::vector<std::int64_t> prefix, std::int64_t length);
-  // documents [batch, length] of i64: a query sees the keys of its own document.
+  // documents [batch, length] of i64, the document each position belongs to: a query sees the keys
+  // of its own document.
   [[nodiscard]] static Mask documents(const Tensor& documents);
-  // The user's own rule: must be a pure function.
+  // The user's own rule, a pure function. Ops call it on the calling thread, once for each
+  // (batch, head, query, key).
   [[nodiscard]] static Mask rule(Rule sees, std::string name = "rule");
 
-  friend Mask operator&(const Mask& a, const Mask& b);  // visible in both
-  friend Mask operator|(const Mask& a, const Mask& b);  // visible in either
-  friend Mask operator!(const Mask& mask);              // visible where blocked
+  friend Mask operator&(const Mask& a, const Mask& b);
+  friend Mask operator|(const Mask& a, const Mask& b);
+  friend Mask operator!(const Mask& mask);
 
+  // IndexError outside the sizes the mask is made for.
   [[nodiscard]] bool sees(std::int64_t batch, std::int64_t head, std::int64_t query,
                           std::int64_t key) const;
-  // Queries q0..q1-1 and keys k0..k1-1 of one sample and head. May answer mixed when unsure.
+  // Queries q0..q1-1 and keys k0..k1-1 of one sample and head. May answer mixed when unsure; an
+  // empty rectangle is none.
   [[nodiscard]] Cover cover(std::int64_t batch, std::int64_t head, std::int64_t q0, std::int64_t q1,
                             std::int64_t k0, std::int64_t k1) const;
   // Whether the answer can depend on the head or the sample at all.
@@ -73,21 +80,32 @@ class Mask {
   // ShapeError unless the mask fits scores [batch, heads, queries, keys]; `op` is named in it.
   void check(const char* op, std::int64_t batch, std::int64_t heads, std::int64_t queries,
              std::int64_t keys) const;
-  // Row (batch, head, query): 1 for each visible key of 0..keys-1.
+  // Part of row (batch, head, query): visible[i] becomes 1 where key first_key + i is visible, else
+  // 0.
   void row(std::int64_t batch, std::int64_t head, std::int64_t query,
-           std::span<unsigned char> visible) const;
+           std::span<unsigned char> visible, std::int64_t first_key = 0) const;
   // The whole table [batch, heads, queries, keys], boolean, true = visible.
   [[nodiscard]] Tensor dense(std::int64_t batch, std::int64_t heads, std::int64_t queries,
                              std::int64_t keys) const;
 
-  [[nodiscard]] const std::string& name() const;  // "causal(4) & lengths({3, 5}, 8)"
+  // The same mask for scores of these sizes, safe to ask from several threads: the user's own rules
+  // are called here and become a table; a mask without such rules is returned as it is.
+  [[nodiscard]] Mask tabulated(std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                               std::int64_t keys) const;
 
-  struct Node;  // one rule or join (src/core/mask.cpp)
+  [[nodiscard]] const std::string& name() const;  // "causal(8) & lengths({3, 5}, 8)"
+
+  struct Node;  // one rule or join (src/core/mask_node.hpp)
 
  private:
   explicit Mask(std::shared_ptr<const Node> node);
   std::shared_ptr<const Node> node_;
 };
+
+// Joins; ShapeError when the two are made for different sizes.
+[[nodiscard]] Mask operator&(const Mask& a, const Mask& b);  // visible in both
+[[nodiscard]] Mask operator|(const Mask& a, const Mask& b);  // visible in either
+[[nodiscard]] Mask operator!(const Mask& mask);              // visible where blocked
 
 // A picture of one sample and head with query and key labels: '#' visible, '.' blocked.
 [[nodiscard]] std::string to_string(const Mask& mask, std::int64_t queries, std::int64_t keys,
