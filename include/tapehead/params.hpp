@@ -54,7 +54,7 @@ class Param {
   [[nodiscard]] bool defined() const { return store_ != nullptr; }
   operator Tensor() const;                        // its value; see above
   [[nodiscard]] Tensor value() const;             // its value, never recorded
-  void set(const Tensor& value);                  // same shape and dtype; counts as a write
+  void set(const Tensor& value) const;            // same shape and dtype; counts as a write
   [[nodiscard]] const std::string& name() const;  // "encoder.layers.0.attention.query.weight"
   [[nodiscard]] const Shape& shape() const;
   [[nodiscard]] DType dtype() const;

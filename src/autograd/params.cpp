@@ -103,7 +103,7 @@ Tensor Param::value() const {
   return store_->value(index_);
 }
 
-void Param::set(const Tensor& value) {
+void Param::set(const Tensor& value) const {
   const Tensor old = this->value();
   detail::check_same_dtype("Param::set", old, value);
   detail::check_same_shape("Param::set", old, value, name(), "the new value");

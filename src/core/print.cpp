@@ -130,7 +130,7 @@ Comparison compare(const Tensor& a, const Tensor& b, Tolerance tolerance) {
         tolerance.absolute + tolerance.relative * std::max(std::abs(x), std::abs(y));
     if (difference <= allowed && std::isfinite(difference)) continue;
     ++result.mismatches;
-    const double excess = std::isnan(difference) ? HUGE_VAL : difference - allowed;
+    const double excess = std::isfinite(difference) ? difference - allowed : HUGE_VAL;
     if (excess > worst_excess) {
       worst_excess = excess;
       where = i;
