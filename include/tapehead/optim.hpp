@@ -1,17 +1,29 @@
 // Optimisers, clipping and learning-rate schedules.
 //
 // An optimiser moves the parameters that backward reached and that are not frozen, and no others:
-// neither decay nor momentum touches the rest. A step without a single reached parameter is an
-// error. Steps count from 1. All refuse non-finite gradients before anything changes.
+// neither decay nor momentum touches the rest. A step without a single reached parameter is a
+// TapeError, a NaN or infinite gradient a NonFiniteError naming the parameter, both before anything
+// changes. Steps count from 1. An optimiser refers to its Params, which must outlive it and stay
+// where they are.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <tapehead/params.hpp>
 #include <tapehead/tape.hpp>
 
 namespace tapehead {
+
+// What an optimiser remembers from step to step, for saving: tensors by value, each one flat in the
+// order of Params.
+struct OptimiserState {
+  std::string kind;  // "sgd" or "adam"
+  std::int64_t steps = 0;
+  std::vector<std::pair<std::string, Tensor>> tensors = {};
+};
 
 struct SgdOptions {
   double lr = 1e-2;
@@ -25,11 +37,15 @@ class Sgd {
   void step(const Gradients& gradients) { step(gradients, options_.lr); }
   void step(const Gradients& gradients, double lr);
   [[nodiscard]] std::int64_t steps() const { return steps_; }
+  [[nodiscard]] const SgdOptions& options() const { return options_; }
+
+  [[nodiscard]] OptimiserState state() const;  // "velocity", when there is momentum
+  void restore(const OptimiserState& state);   // ValueError for another kind, size or dtype
 
  private:
   Params* params_;
   SgdOptions options_;
-  std::vector<double> velocity_;
+  Tensor velocity_;  // [size], dtype of the parameters; undefined without momentum
   std::int64_t steps_ = 0;
 };
 
@@ -44,13 +60,19 @@ struct AdamOptions {
 // m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;
 // w <- w - lr decay w - lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps),   t counted from 1.
 // Kingma & Ba 2015; decoupled decay: Loshchilov & Hutter 2019.
+// t counts the steps of the optimiser, one number for all parameters: one that is first reached
+// late starts from zero moments without the full correction.
 class Adam {
  public:
   explicit Adam(Params& params, const AdamOptions& options = {});
   void step(const Gradients& gradients) { step(gradients, options_.lr); }
+  // NonFiniteError also for a gradient whose square overflows: above 1.8e19 in f32.
   void step(const Gradients& gradients, double lr);
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] const AdamOptions& options() const { return options_; }
+
+  [[nodiscard]] OptimiserState state() const;  // "moment1" and "moment2"
+  void restore(const OptimiserState& state);   // ValueError for another kind, size or dtype
 
  private:
   Params* params_;
@@ -73,14 +95,18 @@ class AdamW : public Adam {
   explicit AdamW(Params& params, const AdamWOptions& options = {});
 };
 
+// Names of the parameters that are not frozen and that backward did not reach: a layer that was
+// forgotten in the forward pass. For a warning, once.
+[[nodiscard]] std::vector<std::string> unreached(const Gradients& gradients, const Params& params);
+
 // Square root of the sum of all squared parameter gradients, in f64. NonFiniteError naming the
 // first parameter with a NaN or infinite gradient.
 [[nodiscard]] double global_norm(const Gradients& gradients, const Params& params);
 // Scales the gradients so that their global norm is at most `limit` > 0; returns the norm before.
 double clip_global_norm(Gradients& gradients, const Params& params, double limit);
 
-// Learning-rate schedules: pure functions of the step, counted from 1. ValueError when total <
-// warmup.
+// Learning-rate schedules: pure functions of the step, counted from 1, finite for any step >= 0.
+// ValueError when total < warmup. Past the total they stay at `end`.
 namespace schedule {
 [[nodiscard]] double constant(double lr, std::int64_t step);
 // lr * min(1, step / warmup); no warm-up when warmup is 0.
