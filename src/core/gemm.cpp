@@ -56,37 +56,43 @@ void call_blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, bla
   cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-void check_range(const char* what, std::int64_t value) {
+void check_range(const char* op, const char* what, std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<blasint>::max()) {
-    fail<ValueError>(fmt::format("matmul: {} {} does not fit BLAS's {}-bit integers", what, value,
-                                 8 * sizeof(blasint)));
+    fail<ValueError>(
+        fmt::format("{}: {} {} does not fit BLAS's {}-bit integers; cut the product "
+                    "into pieces",
+                    op, what, value, 8 * sizeof(blasint)));
   }
 }
 
 template <class T>
 void check_sizes(const GemmArgs<T>& args) {
-  check_range("rows", args.m);
-  check_range("columns", args.n);
-  check_range("inner size", args.k);
+  check_gemm_sizes("matmul", args.m, args.n, args.k);
 }
 
-// Some BLAS kernels read c even when beta is 0, and 0 * NaN is NaN: c is zeroed first, while it is
-// about to be in cache anyway.
+// Some BLAS kernels read c even when beta is 0, and 0 * NaN is NaN: c is written first, with zeros
+// or with the bias that the product is added to, while it is about to be in cache anyway.
 template <class T>
-void zero(T* c, std::int64_t rows, std::int64_t columns, std::int64_t ldc) {
-  for (std::int64_t i = 0; i < rows; ++i) std::fill_n(c + i * ldc, columns, T{0});
+void start(const GemmArgs<T>& g, std::int64_t ldc) {
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    if (g.bias == nullptr) {
+      std::fill_n(g.c + i * ldc, g.n, T{0});
+    } else {
+      std::copy_n(g.bias, g.n, g.c + i * ldc);
+    }
+  }
 }
 
 template <class T>
 void product(const GemmArgs<T>& g, std::int64_t lda, std::int64_t ldb, std::int64_t ldc) {
   if (g.m == 0 || g.n == 0) return;
-  if (!g.accumulate) zero(g.c, g.m, g.n, ldc);
+  if (!g.accumulate) start(g, ldc);
   if (g.k == 0) return;
   const auto blas = [&] {
     call_blas(g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans,
               static_cast<blasint>(g.m), static_cast<blasint>(g.n), static_cast<blasint>(g.k),
               g.alpha, g.a, static_cast<blasint>(lda), g.b, static_cast<blasint>(ldb),
-              g.accumulate ? T{1} : T{0}, g.c, static_cast<blasint>(ldc));
+              g.accumulate || g.bias != nullptr ? T{1} : T{0}, g.c, static_cast<blasint>(ldc));
   };
   switch (flavour()) {
     case Flavour::pthread: blas(); return;
@@ -140,12 +146,13 @@ void split_depth(const GemmArgs<T>& g) {
       part.b = g.b + (g.transpose_b ? begin : begin * g.n);
       part.c = sums + p * g.m * g.n;
       part.accumulate = false;
+      part.bias = nullptr;
       product(part, row_stride_a(g), row_stride_b(g), g.n);
     }
   });
   parallel_for(g.m * g.n, kElementChunk, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      T sum = g.accumulate ? g.c[i] : T{0};
+      T sum = g.accumulate ? g.c[i] : g.bias != nullptr ? g.bias[i % g.n] : T{0};
       for (std::int64_t p = 0; p < parts; ++p) sum += sums[p * g.m * g.n + i];
       g.c[i] = sum;
     }
@@ -153,6 +160,12 @@ void split_depth(const GemmArgs<T>& g) {
 }
 
 }  // namespace
+
+void check_gemm_sizes(const char* op, std::int64_t m, std::int64_t n, std::int64_t k) {
+  check_range(op, "rows", m);
+  check_range(op, "columns", n);
+  check_range(op, "inner size", k);
+}
 
 template <class T>
 void gemm_serial(const GemmArgs<T>& args, std::int64_t lda, std::int64_t ldb, std::int64_t ldc) {

@@ -17,7 +17,12 @@ struct GemmArgs {
   T* c = nullptr;  // [m, n], dense
   T alpha = 1;
   bool accumulate = false;  // c += alpha a b, else c = alpha a b
+  const T* bias = nullptr;  // [n], added to every row; not together with accumulate
 };
+
+// ValueError naming the op for sizes beyond BLAS's 32-bit integers; for ops to call before they
+// allocate. The products below check too.
+void check_gemm_sizes(const char* op, std::int64_t m, std::int64_t n, std::int64_t k);
 
 // How the product is cut into BLAS calls depends on the shape alone, and the pieces may run on
 // several threads: the same bits on any number of them. ValueError for sizes beyond BLAS's 32-bit

@@ -48,5 +48,21 @@ OpEntry mean_entry();
 // reshape.cpp
 OpEntry broadcast_to_entry();
 OpEntry reshape_entry();
+// permute.cpp
+OpEntry permute_entry();
+OpEntry transpose_entry();
+// concat.cpp
+OpEntry concat_entry();
+OpEntry stack_entry();
+// slice.cpp
+OpEntry slice_entry();
+OpEntry split_entry();
+OpEntry pad_entry();
+// embedding.cpp
+OpEntry embedding_entry();
+// matmul.cpp
+OpEntry matmul_entry();
+// linear.cpp
+OpEntry linear_entry();
 
 }  // namespace tapehead::detail
