@@ -1,4 +1,6 @@
 // Modules: plain copyable structs. The constructor names the weights, the call is a const function.
+// A constructor refuses options without a meaning (ValueError) before it registers anything; calls
+// throw what their ops throw, naming the module.
 //
 // Sequences are [batch B, time T, width D] everywhere; weights are [in, out]. A module that drops
 // activations takes its random stream as an argument: nullptr (the default) means no dropout, so
@@ -16,10 +18,12 @@
 
 namespace tapehead {
 
+// The defaults are those of PyTorch's nn.Linear: weight and bias from U(-a, a), a = 1 / sqrt(in).
+// The projections of the attention modules start from Xavier-uniform weights and zero biases.
 struct LinearOptions {
   bool bias = true;
-  Init weight_init = init::xavier_uniform();
-  Init bias_init = init::constant(0);
+  Init weight_init = init::fan_in_uniform();
+  Init bias_init = nullptr;  // nullptr: U(-a, a) as above
 };
 
 // y = x W + b: [.., in] -> [.., out].  weight [in, out], bias [out].
@@ -72,7 +76,7 @@ struct Dropout {
 };
 
 enum class Activation { relu, gelu, gelu_tanh, silu };
-[[nodiscard]] Tensor activate(const Tensor& x, Activation activation);
+[[nodiscard]] Tensor activate(const Tensor& x, Activation activation);  // elementwise
 
 struct FeedForwardOptions {
   std::int64_t width = 0;
@@ -174,7 +178,7 @@ struct EncoderOptions {
   std::int64_t hidden = 64;
   Activation activation = Activation::relu;
   NormPlace norm = NormPlace::post;
-  double dropout = 0;  // after attention, inside and after the feed-forward
+  double dropout = 0;  // of the attention's output, inside the feed-forward and of its output
 };
 
 // post: x = norm1(x + attention(x)); norm2(x + ffn(x)).   pre: x + attention(norm1(x)); x +
@@ -224,9 +228,10 @@ struct TokenHead {
 };
 
 // Mean over the real positions of each sample, then Linear(D, classes): [B,T,D] -> [B,classes].
+// What stands at the other positions, NaN included, does not matter.
 struct ClassifierHead {
   ClassifierHead(const Scope& scope, std::int64_t width, std::int64_t classes);
-  // lengths[b] real positions of sample b; all T when empty.
+  // lengths[b] real positions of sample b, 1..T; all T when empty.
   [[nodiscard]] Tensor operator()(const Tensor& x,
                                   const std::vector<std::int64_t>& lengths = {}) const;
 
@@ -238,11 +243,13 @@ struct EncoderModelOptions {
   std::int64_t symbols = 10;  // vocabulary of the input
   std::int64_t classes = 10;  // of the output
   Positions positions = Positions::sinusoidal;
-  std::int64_t max_length = 16;  // rows of learned positions
+  std::int64_t max_length = 16;  // rows of learned positions; no limit for sinusoidal ones
   EncoderOptions encoder = {};
 };
 
 // one-hot -> Linear -> positions -> Encoder -> TokenHead: ids [B,T] -> logits [B,T,classes].
+// The defaults are the published setup for reversing sequences: P. Lippe, "Tutorial 6: Transformers
+// and multi-head attention", UvA Deep Learning Tutorials.
 struct EncoderModel {
   EncoderModel(const Scope& scope, const EncoderModelOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask = {},
@@ -253,6 +260,7 @@ struct EncoderModel {
   EncoderModelOptions options;
   Linear input;
   std::optional<LearnedPositions> learned;
+  Tensor sinusoids;  // [max_length, D] for sinusoidal positions; longer inputs compute their own
   Encoder encoder;
   TokenHead head;
   const char* path;

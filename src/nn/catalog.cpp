@@ -1,0 +1,274 @@
+// The modules and small models, with samples for gradient checks and for the tests.
+#include <tapehead/catalog.hpp>
+#include <tapehead/nn.hpp>
+
+#include "core/access.hpp"
+#include "ops/catalog.hpp"
+
+namespace tapehead {
+namespace {
+
+using detail::sample_values;
+using Tensors = std::vector<Tensor>;
+
+// Moves every bias and gain away from its special first value, so that a gradient that is only
+// right there is seen.
+void perturb(Params& params) {
+  const std::vector<Param> all = params.all();
+  detail::with_float("module_catalog", params.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    params.write("module_catalog", [&](std::span<T> flat) {
+      for (const Param& param : all) {
+        if (param.shape().rank() > 1) continue;
+        Rng rng = Rng(params.seed(), Stream::check).fork(param.name());
+        const auto begin = static_cast<std::size_t>(params.offset(param.index()));
+        const auto count = static_cast<std::size_t>(param.shape().size());
+        for (T& value : flat.subspan(begin, count)) value += static_cast<T>(rng.uniform(-0.3, 0.3));
+      }
+    });
+  });
+}
+
+// A case whose module is built by `make(scope)` and called by `call(module, inputs)`.
+template <class Make, class Call>
+ModuleCase make_case(std::string name, std::vector<Shape> shapes, Make make, Call call,
+                     std::vector<std::string> zero_gradient = {}) {
+  return {std::move(name), [=](Params& params) {
+            const auto module = make(Scope(params));
+            perturb(params);
+            ModuleSample sample;
+            for (std::size_t i = 0; i < shapes.size(); ++i) {
+              sample.inputs.push_back(sample_values(shapes[i], params.dtype(), i + 1));
+            }
+            sample.call = [module, call](const Tensors& x) { return call(module, x); };
+            sample.zero_gradient = zero_gradient;
+            return sample;
+          }};
+}
+
+// The usual call: one input, one output.
+template <class Module>
+Tensors on_one(const Module& module, const Tensors& x) {
+  return {module(x[0])};
+}
+
+// Two samples: everything visible in the first, query 1 of the second sees nothing.
+Mask blocked_row() {
+  return Mask::rule([](std::int64_t batch, std::int64_t, std::int64_t query,
+                       std::int64_t) { return batch != 1 || query != 1; },
+                    "query 1 of sample 1 sees nothing");
+}
+
+ModuleEntry linear_entry() {
+  const auto make = [](const Scope& s) { return Linear(s, 17, 7); };
+  const auto bare = [](const Scope& s) { return Linear(s, 4, 3, {.bias = false}); };
+  return {"Linear",
+          "y = x W + b",
+          {make_case("[3,5,17] to 7", {{3, 5, 17}}, make, on_one<Linear>),
+           make_case("without bias", {{2, 4}}, bare, on_one<Linear>),
+           make_case("empty batch", {{0, 4}}, bare, on_one<Linear>),
+           make_case("67 rows", {{67, 17}}, make, on_one<Linear>)}};
+}
+
+ModuleEntry embedding_entry() {
+  const auto make = [](const Scope& s) { return Embedding(s, 5, 17, init::normal(1)); };
+  const auto lookup = [](std::vector<std::int64_t> ids, const Shape& shape) {
+    return [=](const Embedding& module, const Tensors&) {
+      return Tensors{module(tensor(std::span<const std::int64_t>(ids), shape))};
+    };
+  };
+  return {"Embedding",
+          "y = row of W by id",
+          {make_case("repeated ids", {}, make, lookup({1, 1, 3, 1, 0, 3}, {2, 3})),
+           make_case("no ids", {}, make, lookup({}, {2, 0}))}};
+}
+
+ModuleEntry layer_norm_entry() {
+  const auto make = [](double eps) {
+    return [eps](const Scope& s) { return LayerNorm(s, 17, eps); };
+  };
+  return {"LayerNorm",
+          "y = gain (x - mean) / sqrt(variance + eps) + bias",
+          {make_case("[3,5,17]", {{3, 5, 17}}, make(1e-5), on_one<LayerNorm>),
+           make_case("eps 0.25", {{2, 17}}, make(0.25), on_one<LayerNorm>)}};
+}
+
+ModuleEntry rms_norm_entry() {
+  const auto make = [](double eps) {
+    return [eps](const Scope& s) { return RMSNorm(s, 17, eps); };
+  };
+  return {"RMSNorm",
+          "y = gain x / sqrt(mean x^2 + eps)",
+          {make_case("[3,5,17]", {{3, 5, 17}}, make(1e-5), on_one<RMSNorm>),
+           make_case("eps 0.25", {{2, 17}}, make(0.25), on_one<RMSNorm>)}};
+}
+
+ModuleEntry feed_forward_entry() {
+  const auto make = [](Activation activation) {
+    return [activation](const Scope& s) {
+      return FeedForward(s, {.width = 5, .hidden = 11, .activation = activation, .dropout = 0.3});
+    };
+  };
+  const auto dropping = [](const FeedForward& module, const Tensors& x) {
+    Rng rng(7, Stream::dropout);
+    return Tensors{module(x[0], &rng)};
+  };
+  const std::vector<Shape> shapes{{2, 3, 5}};
+  return {"FeedForward",
+          "y = activation(x W + b) V + c",
+          {make_case("relu", shapes, make(Activation::relu), on_one<FeedForward>),
+           make_case("gelu", shapes, make(Activation::gelu), on_one<FeedForward>),
+           make_case("gelu_tanh", shapes, make(Activation::gelu_tanh), on_one<FeedForward>),
+           make_case("silu", shapes, make(Activation::silu), on_one<FeedForward>),
+           make_case("dropout", shapes, make(Activation::silu), dropping)}};
+}
+
+ModuleEntry multi_head_entry() {
+  const auto make = [](const Scope& s) {
+    return MultiHeadAttention(s, {.width = 12, .heads = 3, .dropout = 0.25});
+  };
+  const auto self = [](const Mask& mask) {
+    return [mask](const MultiHeadAttention& module, const Tensors& x) {
+      return Tensors{module(x[0], mask)};
+    };
+  };
+  const auto cross = [](const MultiHeadAttention& module, const Tensors& x) {
+    return Tensors{module(x[0], x[1], x[2])};
+  };
+  const auto weights = [](const MultiHeadAttention& module, const Tensors& x) {
+    const MultiHeadResult result = module.with_weights(x[0], x[0], x[0], Mask::causal(5));
+    return Tensors{result.output, result.weights};
+  };
+  const auto dropping = [](const MultiHeadAttention& module, const Tensors& x) {
+    Rng rng(7, Stream::dropout);
+    return Tensors{module(x[0], Mask(), &rng)};
+  };
+  const std::vector<Shape> one{{2, 5, 12}};
+  const std::vector<std::string> zero{"key.bias"};
+  return {"MultiHeadAttention",
+          "y = [softmax(Q K^T / sqrt(d)) V, head by head] W_O + b_O",
+          {make_case("self", one, make, self(Mask()), zero),
+           make_case("cross, 3 queries, 5 keys", {{2, 3, 12}, {2, 5, 12}, {2, 5, 12}}, make, cross,
+                     zero),
+           make_case("causal", one, make, self(Mask::causal(5)), zero),
+           make_case("padded keys", one, make, self(Mask::lengths({5, 3}, 5)), zero),
+           make_case("a fully blocked row", one, make, self(blocked_row()), zero),
+           make_case("causal, with weights", one, make, weights, zero),
+           make_case("dropout of the weights", one, make, dropping)}};
+}
+
+ModuleEntry headwise_entry() {
+  const auto make = [](const Scope& s) { return HeadwiseAttention(s, {.width = 12, .heads = 3}); };
+  const auto with = [](const Mask& mask) {
+    return [mask](const HeadwiseAttention& module, const Tensors& x) {
+      return Tensors{module(x[0], x[1], x[2], mask)};
+    };
+  };
+  const std::vector<Shape> shapes{{2, 5, 12}, {2, 5, 12}, {2, 3, 12}};
+  return {"HeadwiseAttention",
+          "y = [softmax(Q K^T / sqrt(d)) V, one d x d projection for all heads] W + b",
+          {make_case("3 queries, 5 keys", shapes, make, with(Mask())),
+           make_case("padded keys", shapes, make, with(Mask::lengths({5, 3}, 5))),
+           make_case("a fully blocked row", shapes, make, with(blocked_row()))}};
+}
+
+ModuleEntry positions_entry() {
+  const auto make = [](const Scope& s) { return LearnedPositions(s, 7, 5, init::normal(1)); };
+  return {"LearnedPositions",
+          "y_t = x_t + row t of W",
+          {make_case("whole table", {{2, 7, 5}}, make, on_one<LearnedPositions>),
+           make_case("shorter input", {{2, 3, 5}}, make, on_one<LearnedPositions>)}};
+}
+
+EncoderOptions small_encoder(NormPlace norm, std::int64_t layers) {
+  return {.layers = layers,
+          .width = 8,
+          .heads = 2,
+          .hidden = 12,
+          .activation = Activation::relu,
+          .norm = norm,
+          .dropout = 0.25};
+}
+
+ModuleEntry encoder_layer_entry() {
+  const auto make = [](NormPlace norm) {
+    return [norm](const Scope& s) { return EncoderLayer(s, small_encoder(norm, 1)); };
+  };
+  const auto padded = [](const EncoderLayer& module, const Tensors& x) {
+    return Tensors{module(x[0], Mask::lengths({5, 3}, 5))};
+  };
+  const auto dropping = [](const EncoderLayer& module, const Tensors& x) {
+    Rng rng(7, Stream::dropout);
+    return Tensors{module(x[0], Mask(), &rng)};
+  };
+  const std::vector<Shape> shapes{{2, 5, 8}};
+  const std::vector<std::string> zero{"attention.key.bias"};
+  return {"EncoderLayer",
+          "post: h = norm1(x + attention(x)), y = norm2(h + ffn(h))",
+          {make_case("post-norm, padded keys", shapes, make(NormPlace::post), padded, zero),
+           make_case("pre-norm, padded keys", shapes, make(NormPlace::pre), padded, zero),
+           make_case("post-norm, dropout", shapes, make(NormPlace::post), dropping, zero)}};
+}
+
+ModuleEntry encoder_entry() {
+  const auto make = [](NormPlace norm) {
+    return [norm](const Scope& s) { return Encoder(s, small_encoder(norm, 2)); };
+  };
+  const std::vector<Shape> shapes{{2, 5, 8}};
+  const std::vector<std::string> zero{"layers.0.attention.key.bias", "layers.1.attention.key.bias"};
+  return {"Encoder",
+          "y = layer_n(.. layer_1(x))",
+          {make_case("two layers, post-norm", shapes, make(NormPlace::post), on_one<Encoder>, zero),
+           make_case("two layers, pre-norm", shapes, make(NormPlace::pre), on_one<Encoder>, zero)}};
+}
+
+ModuleEntry token_head_entry() {
+  const auto make = [](const Scope& s) { return TokenHead(s, 8, 3); };
+  return {"TokenHead",
+          "y = relu(norm(x W + b)) V + c",
+          {make_case("[2,5,8] to 3", {{2, 5, 8}}, make, on_one<TokenHead>)}};
+}
+
+ModuleEntry classifier_head_entry() {
+  const auto make = [](const Scope& s) { return ClassifierHead(s, 8, 3); };
+  const auto lengths = [](const ClassifierHead& module, const Tensors& x) {
+    return Tensors{module(x[0], {5, 2})};
+  };
+  return {"ClassifierHead",
+          "y = mean over the real positions of x W + b",
+          {make_case("all positions", {{2, 5, 8}}, make, on_one<ClassifierHead>),
+           make_case("lengths 5 and 2", {{2, 5, 8}}, make, lengths)}};
+}
+
+// Two sequences of 16 symbols and their reverse, with the loss of the demo.
+Tensors reversal_loss(const EncoderModel& model, const Tensors&) {
+  Rng rng(11, Stream::check);
+  std::vector<std::int64_t> ids(32), targets(32);
+  for (std::int64_t& id : ids) id = rng.below(10);
+  for (std::size_t i = 0; i < 32; ++i) targets[i] = ids[i / 16 * 16 + (15 - i % 16)];
+  const Tensor logits = model(tensor(std::span<const std::int64_t>(ids), {2, 16}));
+  return {cross_entropy(logits, tensor(std::span<const std::int64_t>(targets), {2, 16}))};
+}
+
+ModuleEntry encoder_model_entry() {
+  const auto make = [](const Scope& s) { return EncoderModel(s, EncoderModelOptions{}); };
+  const std::vector<std::string> zero{"encoder.layers.0.attention.key.bias"};
+  return {"EncoderModel",
+          "loss = cross_entropy(head(encoder(one_hot(ids) W + b + positions)), reversed ids)",
+          {make_case("the demo: 10 symbols, length 16, width 32, 1 head, hidden 64, with its loss",
+                     {}, make, reversal_loss, zero)}};
+}
+
+}  // namespace
+
+const std::vector<ModuleEntry>& module_catalog() {
+  static const std::vector<ModuleEntry> entries{
+      linear_entry(),        embedding_entry(),  layer_norm_entry(), rms_norm_entry(),
+      feed_forward_entry(),  multi_head_entry(), headwise_entry(),   positions_entry(),
+      encoder_layer_entry(), encoder_entry(),    token_head_entry(), classifier_head_entry(),
+      encoder_model_entry(),
+  };
+  return entries;
+}
+
+}  // namespace tapehead

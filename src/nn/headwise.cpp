@@ -1,0 +1,52 @@
+// The head-wise attention: all heads share one projection of the head's width, without bias:
+//   head_h = softmax(Q_h K_h^T / sqrt(d)) V_h,   Q_h = query[.., h d : (h+1) d] W_q, K_h and V_h
+//   alike y = [head_1 .. head_H] W + b
+// The article that it comes from prints projections from head width to full width. Their result
+// does not fit its own reshape to [N, T, H d] unless there is one head, so they go from d to d
+// here.
+#include "nn/options.hpp"
+
+namespace tapehead {
+namespace {
+
+MultiHeadResult run(const HeadwiseAttention& module, const Tensor& values, const Tensor& keys,
+                    const Tensor& query, const Mask& mask, bool want_weights) {
+  const InModule here(module.path);
+  detail::check_attention_inputs("headwise_attention", query, keys, values,
+                                 module.fc_out.weight.shape()[0]);
+  const Tensor v = module.values(split_heads(values, module.heads));  // [B,H,S,d]
+  const Tensor k = module.keys(split_heads(keys, module.heads));      // [B,H,S,d]
+  const Tensor q = module.queries(split_heads(query, module.heads));  // [B,H,T,d]
+  if (!want_weights) return {module.fc_out(merge_heads(attention(q, k, v, mask))), Tensor()};
+  const Attention result = attention_with_weights(q, k, v, mask);
+  return {module.fc_out(merge_heads(result.output)), result.weights};
+}
+
+std::int64_t head_width(const Scope& scope, const HeadwiseOptions& options) {
+  return detail::checked(scope, options).width / options.heads;
+}
+
+}  // namespace
+
+HeadwiseAttention::HeadwiseAttention(const Scope& scope, const HeadwiseOptions& options)
+    : values(scope / "values", head_width(scope, options), head_width(scope, options),
+             detail::projection(false)),
+      keys(scope / "keys", head_width(scope, options), head_width(scope, options),
+           detail::projection(false)),
+      queries(scope / "queries", head_width(scope, options), head_width(scope, options),
+              detail::projection(false)),
+      fc_out(scope / "fc_out", options.width, options.width, detail::projection(true)),
+      heads(options.heads),
+      path(scope.path()) {}
+
+Tensor HeadwiseAttention::operator()(const Tensor& from_values, const Tensor& from_keys,
+                                     const Tensor& query, const Mask& mask) const {
+  return run(*this, from_values, from_keys, query, mask, false).output;
+}
+
+MultiHeadResult HeadwiseAttention::with_weights(const Tensor& from_values, const Tensor& from_keys,
+                                                const Tensor& query, const Mask& mask) const {
+  return run(*this, from_values, from_keys, query, mask, true);
+}
+
+}  // namespace tapehead
