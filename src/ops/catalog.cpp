@@ -7,11 +7,13 @@ namespace tapehead {
 const std::vector<OpEntry>& op_catalog() {
   using namespace detail;
   static const std::vector<OpEntry> entries{
-      cast_entry(),      detach_entry(),       add_entry(),     sub_entry(),     mul_entry(),
-      div_entry(),       neg_entry(),          scale_entry(),   shift_entry(),   sum_entry(),
-      mean_entry(),      broadcast_to_entry(), reshape_entry(), permute_entry(), transpose_entry(),
-      concat_entry(),    stack_entry(),        slice_entry(),   split_entry(),   pad_entry(),
-      embedding_entry(), matmul_entry(),       linear_entry(),
+      cast_entry(),    detach_entry(),    add_entry(),       sub_entry(),
+      mul_entry(),     div_entry(),       neg_entry(),       scale_entry(),
+      shift_entry(),   sum_entry(),       mean_entry(),      broadcast_to_entry(),
+      reshape_entry(), permute_entry(),   transpose_entry(), concat_entry(),
+      stack_entry(),   slice_entry(),     split_entry(),     pad_entry(),
+      one_hot_entry(), embedding_entry(), gather_entry(),    scatter_add_entry(),
+      matmul_entry(),  linear_entry(),    einsum_entry(),
   };
   return entries;
 }

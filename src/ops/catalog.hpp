@@ -58,11 +58,18 @@ OpEntry stack_entry();
 OpEntry slice_entry();
 OpEntry split_entry();
 OpEntry pad_entry();
+// one_hot.cpp
+OpEntry one_hot_entry();
 // embedding.cpp
 OpEntry embedding_entry();
+// gather.cpp
+OpEntry gather_entry();
+OpEntry scatter_add_entry();
 // matmul.cpp
 OpEntry matmul_entry();
 // linear.cpp
 OpEntry linear_entry();
+// einsum.cpp
+OpEntry einsum_entry();
 
 }  // namespace tapehead::detail

@@ -21,8 +21,10 @@ void check_ids(const char* op, std::string_view what, const Tensor& ids, std::in
                std::string_view table) {
   check_defined(op, ids, what);
   if (ids.dtype() != DType::i64) {
-    fail<DTypeError>(fmt::format("{}: {} must be i64, but is {}; convert with cast({}, DType::i64)",
-                                 op, what, name_of(ids.dtype()), what));
+    fail<DTypeError>(
+        fmt::format("{}: each {} must be an i64, but the tensor is {}; convert whole "
+                    "numbers with cast(x, DType::i64)",
+                    op, what, name_of(ids.dtype())));
   }
   const std::int64_t* values = in<std::int64_t>(ids);
   const std::int64_t size = ids.size();
