@@ -1,0 +1,33 @@
+#include <tapehead/gradcheck.hpp>
+
+#include "gradcheck/checker.hpp"
+
+namespace tapehead {
+
+namespace {
+
+GradcheckReport check(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                      Params* params, const GradcheckOptions& options) {
+  if (std::string wrong = detail::misuse(inputs, params, options); !wrong.empty()) {
+    GradcheckReport report;
+    report.name = options.name;
+    report.status = GradcheckStatus::misused;
+    report.message = std::move(wrong);
+    return report;
+  }
+  return detail::Checker(function, inputs, params, options).run();
+}
+
+}  // namespace
+
+GradcheckReport gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                          const GradcheckOptions& options) {
+  return check(function, inputs, nullptr, options);
+}
+
+GradcheckReport gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                          Params& params, const GradcheckOptions& options) {
+  return check(function, inputs, &params, options);
+}
+
+}  // namespace tapehead

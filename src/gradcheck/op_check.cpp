@@ -1,0 +1,99 @@
+#include "gradcheck/op_check.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tapehead/tape.hpp>
+
+namespace tapehead::detail {
+
+namespace {
+
+bool any_without_elements(const std::vector<Tensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return is_floating(x.dtype()) && x.size() == 0; });
+}
+
+// An op that says it has no gradient must leave nothing on the tape.
+std::string recorded_output(const OpSample& sample) {
+  Tape tape;
+  std::vector<Tensor> in = sample.inputs;
+  for (Tensor& x : in) {
+    if (is_floating(x.dtype())) x = tape.watch(x);
+  }
+  for (const Tensor& y : sample.call(in)) {
+    if (y.tape_id() != 0)
+      return fmt::format("{}: an op without a gradient has put its output on the tape",
+                         sample.name);
+  }
+  return "";
+}
+
+void add(OpCheck& op, const GradcheckReport& report, const OpSample& sample) {
+  op.compared += report.compared;
+  op.within_one_bar += report.within_one_bar;
+  op.within_three_bars += report.within_three_bars;
+  op.evaluations += report.evaluations;
+  op.seconds += report.seconds;
+  for (const GradcheckTensor& tensor : report.tensors) {
+    op.kinks += tensor.kinks;
+    op.widest_relative = std::max(op.widest_relative, tensor.widest_relative);
+  }
+  if (op.worst_sample.empty() || report.worst_relative() > op.worst_relative) {
+    op.worst_sample = sample.name;
+    op.worst_relative = report.worst_relative();
+  }
+}
+
+}  // namespace
+
+GradcheckOptions options_for(const OpEntry& entry, const OpSample& sample,
+                             GradcheckOptions options) {
+  options.name = fmt::format("{} {}", entry.name, sample.name);
+  options.kinks_expected = sample.kink;
+  options.infinite_outputs = true;
+  return options;
+}
+
+bool may_be_empty(const OpEntry& entry, const OpSample& sample) {
+  return !entry.smooth || any_without_elements(sample.inputs) ||
+         any_without_elements(sample.call(sample.inputs));
+}
+
+OpCheck check_op(const OpEntry& entry, const GradcheckOptions& options) {
+  OpCheck op;
+  op.name = entry.name;
+  op.family = entry.family;
+  op.differentiable = entry.differentiable;
+  op.smooth = entry.smooth;
+  std::set<std::string> coverage;
+  const auto fail = [&](GradcheckStatus status, std::string message) {
+    if (op.status != GradcheckStatus::pass) return;
+    op.status = status;
+    op.message = std::move(message);
+  };
+  for (const OpSample& sample : entry.samples(DType::f64)) {
+    ++op.samples;
+    if (!entry.differentiable) {
+      if (const std::string wrong = recorded_output(sample); !wrong.empty())
+        fail(GradcheckStatus::mismatch, wrong);
+      continue;
+    }
+    const GradcheckReport report =
+        gradcheck(sample.call, sample.inputs, options_for(entry, sample, options));
+    add(op, report, sample);
+    coverage.insert(report.coverage.begin(), report.coverage.end());
+    if (report.passed()) continue;
+    if (report.status == GradcheckStatus::nothing_checked && may_be_empty(entry, sample)) continue;
+    fail(report.status, fmt::format("{}: {}", sample.name, report.message));
+    op.failures.push_back(report);
+  }
+  if (entry.differentiable && op.compared + op.kinks == 0)
+    fail(GradcheckStatus::nothing_checked, "no sample had an element to compare");
+  op.coverage.assign(coverage.begin(), coverage.end());
+  return op;
+}
+
+}  // namespace tapehead::detail

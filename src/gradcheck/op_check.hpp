@@ -1,0 +1,42 @@
+// Gradient checks of catalog entries: every sample of an op, and what they amount to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tapehead/catalog.hpp>
+#include <tapehead/gradcheck.hpp>
+
+namespace tapehead::detail {
+
+struct OpCheck {
+  std::string name;
+  std::string family;
+  bool differentiable = true;
+  bool smooth = true;
+  GradcheckStatus status = GradcheckStatus::pass;
+  std::string message;
+  int samples = 0;
+  std::int64_t compared = 0;
+  std::int64_t kinks = 0;
+  std::int64_t within_one_bar = 0;
+  std::int64_t within_three_bars = 0;
+  double worst_relative = 0;  // over the samples
+  double widest_relative = 0;
+  std::string worst_sample;
+  std::int64_t evaluations = 0;
+  double seconds = 0;
+  std::vector<std::string> coverage;
+  std::vector<GradcheckReport> failures;
+};
+
+[[nodiscard]] GradcheckOptions options_for(const OpEntry& entry, const OpSample& sample,
+                                           GradcheckOptions options);
+
+// Whether "nothing checked" is all that can be said of this sample: an input or output without
+// elements, or an op that is constant almost everywhere.
+[[nodiscard]] bool may_be_empty(const OpEntry& entry, const OpSample& sample);
+
+[[nodiscard]] OpCheck check_op(const OpEntry& entry, const GradcheckOptions& options = {});
+
+}  // namespace tapehead::detail
