@@ -77,8 +77,11 @@ inline constexpr Reduced keep = Reduced::keep;
 [[nodiscard]] Tensor greater(const Tensor& a, const Tensor& b);        // a > b
 [[nodiscard]] Tensor greater_equal(const Tensor& a, const Tensor& b);  // a >= b
 [[nodiscard]] Tensor equal(const Tensor& a, double b);
+[[nodiscard]] Tensor not_equal(const Tensor& a, double b);
 [[nodiscard]] Tensor less(const Tensor& a, double b);
+[[nodiscard]] Tensor less_equal(const Tensor& a, double b);
 [[nodiscard]] Tensor greater(const Tensor& a, double b);
+[[nodiscard]] Tensor greater_equal(const Tensor& a, double b);
 [[nodiscard]] Tensor logical_not(const Tensor& x);  // boolean in, boolean out
 [[nodiscard]] Tensor logical_and(const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);

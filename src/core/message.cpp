@@ -56,6 +56,15 @@ void check_dtype(const char* op, const Tensor& x, DType wanted, std::string_view
   }
 }
 
+void check_boolean(const char* op, const Tensor& x, std::string_view what) {
+  check_defined(op, x, what);
+  if (x.dtype() != DType::boolean) {
+    fail<DTypeError>(fmt::format(
+        "{}: {} must be boolean, but is {}; make it one by a comparison, such as not_equal(m, 0)",
+        op, what, name_of(x.dtype())));
+  }
+}
+
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, a, "the first input");
   check_defined(op, b, "the second input");

@@ -31,6 +31,8 @@ template <class E>
 void check_defined(const char* op, const Tensor& x, std::string_view what = "x");
 void check_floating(const char* op, const Tensor& x, std::string_view what = "x");
 void check_dtype(const char* op, const Tensor& x, DType wanted, std::string_view what);
+// A condition or mask: numbers are refused, with the comparison that makes a boolean of them.
+void check_boolean(const char* op, const Tensor& x, std::string_view what);
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
 void check_same_shape(const char* op, const Tensor& a, const Tensor& b, std::string_view a_name,
                       std::string_view b_name);

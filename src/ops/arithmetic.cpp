@@ -4,7 +4,8 @@
 //   y = a * b:   da = dy * b      db = dy * a
 //   y = a / b:   da = dy / b      db = -dy * y / b
 // and with a plain number c, which has no gradient: y = c x, dx = c dy; y = x + c, dx = dy.
-// A stretched operand's gradient is summed back to its shape.
+// A stretched operand's gradient is summed back to its shape. A factor that is infinite or NaN
+// does not reach the gradient where dy is 0 (chain, in elementwise.hpp).
 #include "ops/catalog.hpp"
 #include "ops/elementwise.hpp"
 
@@ -12,6 +13,8 @@
 
 namespace tapehead {
 
+using detail::chain;
+using detail::chain_over;
 using detail::sum_to;
 
 namespace {
@@ -54,16 +57,16 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor y = arithmetic("mul", a, b, [](auto u, auto v) { return u * v; });
   return record("mul", y)
-      .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(dy * b, s); })
-      .input(b, [s = b.shape(), a](const Tensor& dy) { return sum_to(dy * a, s); });
+      .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain(dy, b), s); })
+      .input(b, [s = b.shape(), a](const Tensor& dy) { return sum_to(chain(dy, a), s); });
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
   Tensor y = arithmetic("div", a, b, [](auto u, auto v) { return u / v; });
   return record("div", y)
-      .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(dy / b, s); })
+      .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain_over(dy, b), s); })
       .input(b, [s = b.shape(), b](const Tensor& quotient, const Tensor& dy) {
-        return sum_to(-(dy * quotient) / b, s);
+        return sum_to(-chain(chain_over(dy, b), quotient), s);
       });
 }
 

@@ -7,13 +7,27 @@ namespace tapehead {
 const std::vector<OpEntry>& op_catalog() {
   using namespace detail;
   static const std::vector<OpEntry> entries{
-      cast_entry(),    detach_entry(),    add_entry(),       sub_entry(),
-      mul_entry(),     div_entry(),       neg_entry(),       scale_entry(),
-      shift_entry(),   sum_entry(),       mean_entry(),      broadcast_to_entry(),
-      reshape_entry(), permute_entry(),   transpose_entry(), concat_entry(),
-      stack_entry(),   slice_entry(),     split_entry(),     pad_entry(),
-      one_hot_entry(), embedding_entry(), gather_entry(),    scatter_add_entry(),
-      matmul_entry(),  linear_entry(),    einsum_entry(),
+      // A line for each section of ops.hpp.
+      // clang-format off
+      tensor_entry(), zeros_entry(), ones_entry(), full_entry(), arange_entry(), randn_entry(),
+      uniform_entry(),
+      cast_entry(), detach_entry(),
+      add_entry(), sub_entry(), mul_entry(), div_entry(), maximum_entry(), neg_entry(),
+      scale_entry(), shift_entry(),
+      equal_entry(), not_equal_entry(), less_entry(), less_equal_entry(), greater_entry(),
+      greater_equal_entry(),
+      logical_not_entry(), logical_and_entry(), logical_or_entry(),
+      exp_entry(), log_entry(), sqrt_entry(), pow_entry(), abs_entry(), sign_entry(), tanh_entry(),
+      sigmoid_entry(), erf_entry(), softplus_entry(),
+      relu_entry(), gelu_entry(), gelu_tanh_entry(), silu_entry(), clamp_entry(),
+      where_entry(), masked_fill_entry(),
+      sum_entry(), mean_entry(), max_entry(), min_entry(), norm_entry(), logsumexp_entry(),
+      argmax_entry(),
+      broadcast_to_entry(), reshape_entry(), permute_entry(), transpose_entry(), concat_entry(),
+      stack_entry(), slice_entry(), split_entry(), pad_entry(),
+      one_hot_entry(), embedding_entry(), gather_entry(), scatter_add_entry(),
+      matmul_entry(), linear_entry(), einsum_entry(),
+      // clang-format on
   };
   return entries;
 }
@@ -25,8 +39,20 @@ Tensor sample_values(const Shape& shape, DType dtype, std::uint64_t salt, double
   return uniform(shape, rng, low, high, dtype);
 }
 
+// A walk through 0..n-1 in steps of 97, which no size in use is a multiple of, centred on 0.
+Tensor apart_values(const Shape& shape, DType dtype, std::int64_t salt) {
+  const std::int64_t n = shape.size();
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t place = (97 * i + 31 * salt) % n - n / 2;
+    values.push_back((static_cast<double>(place) + 0.5) * 0.013);
+  }
+  return cast(tensor(std::span<const double>(values), shape), dtype);
+}
+
 const std::vector<Shape>& awkward_shapes() {
-  static const std::vector<Shape> shapes{{}, {1}, {0}, {2, 0, 3}, {3, 5, 17}, {2, 67}};
+  static const std::vector<Shape> shapes{
+      {}, {1}, {0}, {2, 0, 3}, {3, 5, 17}, {2, 67}, {2, 1, 3, 1, 1, 2, 1, 2}};
   return shapes;
 }
 
@@ -37,6 +63,14 @@ std::vector<OpSample> unary_samples(DType dtype, const std::function<Tensor(cons
     OpSample sample{to_string(shape), {sample_values(shape, dtype, 1, low, high)}};
     sample.call = [op](const std::vector<Tensor>& x) { return std::vector<Tensor>{op(x[0])}; };
     samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::vector<OpSample> apart_samples(DType dtype, const std::function<Tensor(const Tensor&)>& op) {
+  std::vector<OpSample> samples = unary_samples(dtype, op);
+  for (OpSample& sample : samples) {
+    sample.inputs = {apart_values(sample.inputs[0].shape(), dtype, 1)};
   }
   return samples;
 }
@@ -67,6 +101,7 @@ std::vector<OpSample> binary_samples(DType dtype,
       {{2, 1, 5, 1}, {1, 3, 5, 7}},
       {{0, 3}, {1, 3}},
       {{1, 0}, {4, 1}},
+      {{2, 1, 3, 1, 1, 2, 1, 2}, {1, 2, 3, 1, 2, 1, 1, 2}},
   };
   std::vector<OpSample> samples;
   for (const auto& pair : shapes) {
@@ -75,6 +110,38 @@ std::vector<OpSample> binary_samples(DType dtype,
                      sample_values(pair.second, dtype, 2, low_b, high_b)}};
     sample.call = [op](const std::vector<Tensor>& x) {
       return std::vector<Tensor>{op(x[0], x[1])};
+    };
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::vector<OpSample> reduction_samples(DType dtype,
+                                        Tensor (*op)(const Tensor&, const Axes&, Reduced),
+                                        bool of_nothing) {
+  struct Case {
+    Shape shape;
+    Axes axes;
+    Reduced reduced;
+    const char* name;
+  };
+  std::vector<Case> cases{
+      {{}, {}, Reduced::drop, "scalar"},
+      {{1}, {}, Reduced::drop, "one element"},
+      {{3, 5, 17}, {}, Reduced::drop, "[3,5,17], all axes"},
+      {{3, 5, 17}, 1, Reduced::keep, "[3,5,17], axis 1, kept"},
+      {{3, 5, 17}, {0, -1}, Reduced::drop, "[3,5,17], axes 0 and 2"},
+      {{2, 67}, -1, Reduced::drop, "[2,67], last axis"},
+      {{67, 2}, 0, Reduced::drop, "[67,2], first axis"},
+      {{2, 1, 3, 1, 1, 2, 1, 2}, {0, 3, 5}, Reduced::drop, "rank 8, axes 0, 3 and 5"},
+      {{0, 3}, 1, Reduced::drop, "[0,3], axis 1"},
+  };
+  if (of_nothing) cases.push_back({{0, 3}, 0, Reduced::drop, "[0,3], axis 0"});
+  std::vector<OpSample> samples;
+  for (const Case& c : cases) {
+    OpSample sample{c.name, {apart_values(c.shape, dtype, 1)}};
+    sample.call = [op, axes = c.axes, reduced = c.reduced](const std::vector<Tensor>& x) {
+      return std::vector<Tensor>{op(x[0], axes, reduced)};
     };
     samples.push_back(std::move(sample));
   }

@@ -15,13 +15,20 @@ namespace tapehead::detail {
 [[nodiscard]] Tensor sample_values(const Shape& shape, DType dtype, std::uint64_t salt,
                                    double low = -2, double high = 2);
 
-// The shapes that find faults: scalar, unit, empty, prime sides, past a vector width.
+// Numbers that all differ by at least 0.013 and lie at least 0.0065 from 0 and from every multiple
+// of 0.013: for functions with kinks or ties, which a sample must not come near to.
+[[nodiscard]] Tensor apart_values(const Shape& shape, DType dtype, std::int64_t salt);
+
+// The shapes that find faults: scalar, unit, empty, prime sides, past a vector width, rank 8.
 [[nodiscard]] const std::vector<Shape>& awkward_shapes();
 
 // One sample of a function of one tensor for each awkward shape.
 [[nodiscard]] std::vector<OpSample> unary_samples(DType dtype,
                                                   const std::function<Tensor(const Tensor&)>& op,
                                                   double low = -2, double high = 2);
+// The same with apart_values.
+[[nodiscard]] std::vector<OpSample> apart_samples(DType dtype,
+                                                  const std::function<Tensor(const Tensor&)>& op);
 // A sample at hand-picked points (kinks, ends of the domain).
 [[nodiscard]] OpSample point_sample(DType dtype, const std::function<Tensor(const Tensor&)>& op,
                                     const std::vector<double>& points, std::string name,
@@ -31,6 +38,18 @@ namespace tapehead::detail {
     DType dtype, const std::function<Tensor(const Tensor&, const Tensor&)>& op, double low_a = -2,
     double high_a = 2, double low_b = -2, double high_b = 2);
 
+// Over all axes, one, several, and axes of size 0; of_nothing: also over an axis of size 0.
+[[nodiscard]] std::vector<OpSample> reduction_samples(
+    DType dtype, Tensor (*op)(const Tensor&, const Axes&, Reduced), bool of_nothing);
+
+// factories.cpp
+OpEntry tensor_entry();
+OpEntry zeros_entry();
+OpEntry ones_entry();
+OpEntry full_entry();
+OpEntry arange_entry();
+OpEntry randn_entry();
+OpEntry uniform_entry();
 // conversion.cpp
 OpEntry cast_entry();
 OpEntry detach_entry();
@@ -42,9 +61,49 @@ OpEntry div_entry();
 OpEntry neg_entry();
 OpEntry scale_entry();
 OpEntry shift_entry();
+// comparison.cpp
+OpEntry equal_entry();
+OpEntry not_equal_entry();
+OpEntry less_entry();
+OpEntry less_equal_entry();
+OpEntry greater_entry();
+OpEntry greater_equal_entry();
+OpEntry logical_not_entry();
+OpEntry logical_and_entry();
+OpEntry logical_or_entry();
+// power.cpp
+OpEntry exp_entry();
+OpEntry log_entry();
+OpEntry sqrt_entry();
+OpEntry pow_entry();
+// sigmoid.cpp
+OpEntry tanh_entry();
+OpEntry sigmoid_entry();
+OpEntry softplus_entry();
+OpEntry silu_entry();
+// gelu.cpp
+OpEntry erf_entry();
+OpEntry gelu_entry();
+OpEntry gelu_tanh_entry();
+// rectify.cpp
+OpEntry maximum_entry();
+OpEntry abs_entry();
+OpEntry sign_entry();
+OpEntry relu_entry();
+OpEntry clamp_entry();
+// select.cpp
+OpEntry where_entry();
+OpEntry masked_fill_entry();
 // sum.cpp
 OpEntry sum_entry();
 OpEntry mean_entry();
+// extremum.cpp
+OpEntry max_entry();
+OpEntry min_entry();
+OpEntry argmax_entry();
+// norm.cpp
+OpEntry norm_entry();
+OpEntry logsumexp_entry();
 // reshape.cpp
 OpEntry broadcast_to_entry();
 OpEntry reshape_entry();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tapehead/record.hpp>
+
 namespace tapehead::detail {
 
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
@@ -36,12 +38,36 @@ Tensor sum_to(const Tensor& dy, const Shape& shape) {
   return sum(dy, Axes(std::move(stretched)), keep);
 }
 
-BroadcastPlan broadcast_plan(const Shape& a, const Shape& b, const Shape& result) {
+Tensor chain(const Tensor& dy, const Tensor& slope) {
+  Tensor dx = with_float("chain", dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return zip<T>("chain", dy, slope, [](T g, T s) { return g == 0 ? T(0) : g * s; });
+  });
+  return record("chain", dx)
+      .input(dy, [slope, s = dy.shape()](const Tensor& d) { return sum_to(chain(d, slope), s); })
+      .input(slope, [dy, s = slope.shape()](const Tensor& d) { return sum_to(chain(d, dy), s); });
+}
+
+Tensor chain_over(const Tensor& dy, const Tensor& divisor) {
+  Tensor dx = with_float("chain_over", dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return zip<T>("chain_over", dy, divisor, [](T g, T v) { return g == 0 ? T(0) : g / v; });
+  });
+  return record("chain_over", dx)
+      .input(dy, [divisor,
+                  s = dy.shape()](const Tensor& d) { return sum_to(chain_over(d, divisor), s); })
+      .input(divisor, [divisor](const Tensor& quotient, const Tensor& d) {
+        return sum_to(-chain(chain_over(d, divisor), quotient), divisor.shape());
+      });
+}
+
+BroadcastPlan broadcast_plan(const Shape& a, const Shape& b, const Shape& c, const Shape& result) {
   // Merged axes from the last to the first: size, and whether each operand moves along it.
   struct Run {
     std::int64_t size;
     bool moves_a;
     bool moves_b;
+    bool moves_c;
   };
   std::array<Run, Shape::kMaxRank> runs{};
   std::size_t count = 0;
@@ -50,10 +76,12 @@ BroadcastPlan broadcast_plan(const Shape& a, const Shape& b, const Shape& result
     if (size == 1) continue;
     const bool moves_a = a.rank() > 0 && a[axis] != 1;
     const bool moves_b = b.rank() > 0 && b[axis] != 1;
-    if (count > 0 && runs[count - 1].moves_a == moves_a && runs[count - 1].moves_b == moves_b) {
+    const bool moves_c = c.rank() > 0 && c[axis] != 1;
+    if (count > 0 && runs[count - 1].moves_a == moves_a && runs[count - 1].moves_b == moves_b &&
+        runs[count - 1].moves_c == moves_c) {
       runs[count - 1].size *= size;
     } else {
-      runs[count++] = {size, moves_a, moves_b};
+      runs[count++] = {size, moves_a, moves_b, moves_c};
     }
   }
   BroadcastPlan plan;
@@ -61,16 +89,20 @@ BroadcastPlan broadcast_plan(const Shape& a, const Shape& b, const Shape& result
   plan.inner = runs[0].size;
   plan.inner_a = runs[0].moves_a ? 1 : 0;
   plan.inner_b = runs[0].moves_b ? 1 : 0;
+  plan.inner_c = runs[0].moves_c ? 1 : 0;
   plan.rank = static_cast<int>(count) - 1;
   std::int64_t next_a = runs[0].moves_a ? plan.inner : 1;
   std::int64_t next_b = runs[0].moves_b ? plan.inner : 1;
+  std::int64_t next_c = runs[0].moves_c ? plan.inner : 1;
   for (std::size_t run = 1; run < count; ++run) {
     const std::size_t slot = count - 1 - run;  // outermost first
     plan.sizes[slot] = runs[run].size;
     plan.strides_a[slot] = runs[run].moves_a ? next_a : 0;
     plan.strides_b[slot] = runs[run].moves_b ? next_b : 0;
+    plan.strides_c[slot] = runs[run].moves_c ? next_c : 0;
     if (runs[run].moves_a) next_a *= runs[run].size;
     if (runs[run].moves_b) next_b *= runs[run].size;
+    if (runs[run].moves_c) next_c *= runs[run].size;
     plan.rows *= runs[run].size;
   }
   return plan;

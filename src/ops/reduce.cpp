@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/message.hpp"
 
@@ -59,6 +60,16 @@ std::vector<ReduceRun> reduce_runs(const Shape& shape, const std::vector<int>& a
     last = first;
   }
   return runs;
+}
+
+void check_not_empty(const char* op, const Tensor& x, const ReduceAxes& over) {
+  if (over.count > 0) return;
+  fail<ShapeError>(
+      fmt::format("{}: shape {} has no elements along {} {}, and there is no {} of nothing (sum of "
+                  "nothing is 0 "
+                  "and logsumexp -inf); leave empty tensors out",
+                  op, to_string(x.shape()), over.axes.size() == 1 ? "axis" : "axes",
+                  fmt::join(over.axes, ", "), op));
 }
 
 }  // namespace tapehead::detail
