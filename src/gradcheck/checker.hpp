@@ -17,9 +17,9 @@ class Checker {
           GradcheckOptions options);
 
   [[nodiscard]] GradcheckReport run();
-  // After a run that got as far as comparing: the same slopes against the gradients of a tape with
-  // this hook. Nothing is evaluated but the tape.
-  [[nodiscard]] GradcheckReport again(const GradientHook& hook);
+  // After a run that got as far as comparing: the same slopes against other gradients. Nothing is
+  // evaluated again.
+  [[nodiscard]] GradcheckReport judged(const TapeSide& side) const;
 
   [[nodiscard]] const TapeSide& tape() const { return side_; }
   [[nodiscard]] const Subject& subject() const { return subject_; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,7 +65,9 @@ class Subject {
   // Evaluates where the variables stand now.
   void contract(Contraction& result);
 
-  [[nodiscard]] TapeSide tape_side(const GradientHook& hook) const;
+  // `change` may replace the cotangent of an output.
+  [[nodiscard]] TapeSide tape_side(
+      const GradientHook& hook, const std::function<Tensor(const Tensor&)>& change = nullptr) const;
 
  private:
   [[nodiscard]] std::vector<Tensor> evaluate();

@@ -62,7 +62,7 @@ namespace {
 
 // A bar wider than this part of the largest gradient compares nothing.
 constexpr double kWidestBar = 1e-3;
-constexpr double kZeroNames = 10;
+constexpr std::size_t kZeroNames = 10;
 
 std::string name_in(const Variable& variable, std::int64_t index, bool fast) {
   return fast ? fmt::format("{} (direction {})", variable.name, index)
@@ -112,10 +112,11 @@ class Judge {
   Judge(GradcheckReport& report, const GradcheckOptions& options)
       : report_(report), options_(options) {}
 
-  void element(GradcheckTensor& tensor, std::string name, int cotangent, const Slope& slope,
+  // `name` makes the element's name, which most elements never need.
+  template <class Name>
+  void element(GradcheckTensor& tensor, const Name& name, int cotangent, const Slope& slope,
                double tape, double scale) {
     GradcheckElement e;
-    e.name = std::move(name);
     e.cotangent = cotangent;
     e.tape = tape;
     e.numeric = slope.estimate.value;
@@ -129,8 +130,8 @@ class Judge {
     e.relative = scale > 0 ? e.error / scale : rounding ? 0 : HUGE_VAL;
     e.ratio = e.bar > 0 ? e.error / e.bar : e.error > 0 ? HUGE_VAL : 0;
     e.verdict = verdict(slope, e, scale);
-    count(tensor, e, slope, scale);
-    keep(std::move(e));
+    count(tensor, e, slope, scale, name);
+    keep(std::move(e), name);
   }
 
   [[nodiscard]] std::int64_t not_finite() const { return not_finite_; }
@@ -151,7 +152,9 @@ class Judge {
     return ElementVerdict::pass;
   }
 
-  void count(GradcheckTensor& tensor, const GradcheckElement& e, const Slope& slope, double scale) {
+  template <class Name>
+  void count(GradcheckTensor& tensor, const GradcheckElement& e, const Slope& slope, double scale,
+             const Name& name) {
     switch (e.verdict) {
       case ElementVerdict::kink: ++tensor.kinks; return;
       case ElementVerdict::unresolved: ++tensor.unresolved; return;
@@ -167,8 +170,8 @@ class Judge {
     if (looks_zero(slope)) {
       any_slope_ = any_slope_ || e.numeric != 0 || e.tape != 0;
       ++tensor.zeros;
-      if (e.cotangent == 0 && static_cast<double>(tensor.zero_names.size()) < kZeroNames)
-        tensor.zero_names.push_back(e.name);
+      if (e.cotangent == 0 && tensor.zero_names.size() < kZeroNames)
+        tensor.zero_names.push_back(name());
     } else {
       any_slope_ = true;
     }
@@ -183,10 +186,12 @@ class Judge {
     return static_cast<std::size_t>(std::clamp(decade + 18, 1.0, 19.0));
   }
 
-  void keep(GradcheckElement e) {
+  template <class Name>
+  void keep(GradcheckElement e, const Name& name) {
     std::vector<GradcheckElement>& worst = report_.worst;
     const auto wanted = static_cast<std::size_t>(std::max(options_.worst, 1));
     if (worst.size() >= wanted && !worse(e, worst.back())) return;
+    e.name = name();
     worst.insert(std::upper_bound(worst.begin(), worst.end(), e, worse), std::move(e));
     if (worst.size() > wanted) worst.pop_back();
   }
@@ -266,9 +271,11 @@ void judge(GradcheckReport& report, const std::vector<Variable>& variables,
     for (std::size_t k = 0; k < claims[v].size(); ++k) {
       tensor.largest = std::max(tensor.largest, claims[v][k].largest);
       for (std::size_t i = 0; i < measured[v].elements.size(); ++i) {
-        judge.element(tensor, name_in(variables[v], measured[v].elements[i], options.fast),
-                      static_cast<int>(k), measured[v].slopes[i][k], claims[v][k].slopes[i],
-                      scales.tensor[v][k]);
+        const auto name = [&] {
+          return name_in(variables[v], measured[v].elements[i], options.fast);
+        };
+        judge.element(tensor, name, static_cast<int>(k), measured[v].slopes[i][k],
+                      claims[v][k].slopes[i], scales.tensor[v][k]);
       }
     }
     kinks += tensor.kinks;

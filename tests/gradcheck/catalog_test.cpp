@@ -12,7 +12,8 @@ TEST_CASE("every op of the catalog has the gradient that differences show", "[gr
   for (const OpEntry& entry : op_catalog()) {
     const detail::OpCheck op = detail::check_op(entry);
     std::string text = fmt::format("{}: {}", op.name, op.message);
-    for (const GradcheckReport& report : op.failures) text += fmt::format("\n{}", to_string(report));
+    for (const GradcheckReport& report : op.failures)
+      text += fmt::format("\n{}", to_string(report));
     INFO(text);
     CHECK(op.status == GradcheckStatus::pass);
     CHECK(op.worst_relative <= 1e-9);
