@@ -33,20 +33,6 @@ std::string joined(const char* path, std::string_view name) {
   return *path == '\0' ? std::string(name) : fmt::format("{}.{}", path, name);
 }
 
-// Number of single-character edits between two names (Levenshtein), for suggestions.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replace}));
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 void ParamStore::seal() {
@@ -176,11 +162,10 @@ Param Params::at(std::string_view name) const {
   if (found != store_->by_name.end()) return {store_, found->second};
   if (store_->entries.empty())
     fail<ValueError>(fmt::format("params: no parameter '{}': there are none at all", name));
-  const auto nearest = std::min_element(store_->entries.begin(), store_->entries.end(),
-                                        [&](const auto& a, const auto& b) {
-                                          return distance(a.name, name) < distance(b.name, name);
-                                        });
-  fail<ValueError>(fmt::format("params: no parameter '{}'; did you mean {}?", name, nearest->name));
+  std::vector<std::string> names;
+  for (const ParamStore::Entry& entry : store_->entries) names.push_back(entry.name);
+  fail<ValueError>(fmt::format("params: no parameter '{}'; did you mean {}?", name,
+                               detail::nearest(name, names)));
 }
 
 std::vector<Param> Params::all() const {

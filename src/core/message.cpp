@@ -1,11 +1,30 @@
 #include "core/message.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace tapehead::detail {
 namespace {
 thread_local const char* t_module = nullptr;
+
+// Number of single-character edits between two names (Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replace}));
+    }
+  }
+  return row[b.size()];
 }
+
+}  // namespace
 
 const char* current_module() { return t_module; }
 
@@ -14,6 +33,14 @@ const char* exchange_module(const char* path) { return std::exchange(t_module, p
 std::string in_module(std::string message) {
   if (t_module != nullptr && *t_module != '\0') message += fmt::format("\n  in {}", t_module);
   return message;
+}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                     [&](const std::string& a, const std::string& b) {
+                                       return distance(a, name) < distance(b, name);
+                                     });
+  return best == candidates.end() ? std::string() : *best;
 }
 
 std::string named(const Shape& shape, std::initializer_list<std::string_view> names) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,10 @@ template <class E>
 [[noreturn]] void fail(std::string message) {
   throw E(in_module(std::move(message)));
 }
+
+// The candidate that is the fewest single-character edits away (the first of equals), for
+// suggestions; "" without candidates.
+[[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 // "[batch 2, time 5, in 32]": the last sizes get the names; extra leading axes are unnamed.
 [[nodiscard]] std::string named(const Shape& shape, std::initializer_list<std::string_view> names);

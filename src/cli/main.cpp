@@ -1,0 +1,9 @@
+#include "cli/cli.hpp"
+
+int main(int argc, char** argv) {
+  tapehead::cli::Cli cli;
+  tapehead::cli::add_tasks(cli);
+  tapehead::cli::add_ops(cli);
+  tapehead::cli::add_selftest(cli);
+  return cli.run(argc, argv);
+}

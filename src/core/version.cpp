@@ -1,0 +1,7 @@
+#include <tapehead/system.hpp>
+
+namespace tapehead {
+
+const char* version() { return TAPEHEAD_VERSION; }
+
+}  // namespace tapehead
