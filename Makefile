@@ -1,0 +1,36 @@
+# Each target is a line or two over scripts/, CMake and CTest; everything is built in build/.
+PREFIX ?= /usr/local
+
+all:
+	@scripts/install-deps.sh program
+	@scripts/build.sh -DTAPEHEAD_EXAMPLES=ON
+
+test:
+	@scripts/install-deps.sh test
+	@scripts/build.sh -DTAPEHEAD_TESTS=ON -DTAPEHEAD_EXAMPLES=ON && scripts/test.sh
+
+demo:
+	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli
+	@build/bin/tapehead train reverse
+
+bench:
+	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target tapehead_bench
+	@build/bin/tapehead_bench
+
+gradcheck:
+	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli
+	@build/bin/tapehead gradcheck
+
+format:
+	@scripts/install-deps.sh format && scripts/format.sh
+
+lint:
+	@scripts/install-deps.sh lint && scripts/build.sh -DTAPEHEAD_EXAMPLES=ON && scripts/lint.sh
+
+install: all
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build
+
+.PHONY: all test demo bench gradcheck format lint install clean
