@@ -8,6 +8,10 @@
 
 #include "core/message.hpp"
 
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "Tapehead needs NaN, infinity and the order of sums: no -ffast-math or -Ofast"
+#endif
+
 namespace tapehead::detail {
 
 struct TensorAccess {
