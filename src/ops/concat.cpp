@@ -108,13 +108,15 @@ OpEntry concat_entry() {
               int axis;
             };
             std::vector<OpSample> samples;
-            for (const Case& c : std::vector<Case>{{{{1}}, 0},
-                                                   {{{1}, {2}}, 0},
-                                                   {{{3, 5, 17}, {3, 2, 17}, {3, 1, 17}}, 1},
-                                                   {{{3, 5, 17}, {1, 5, 17}}, 0},
-                                                   {{{2, 67}, {2, 1}}, -1},
-                                                   {{{2, 0, 3}, {2, 2, 3}}, 1},
-                                                   {{{0, 3}, {0, 4}}, 1}}) {
+            for (const Case& c :
+                 std::vector<Case>{{{{1}}, 0},
+                                   {{{1}, {2}}, 0},
+                                   {{{3, 5, 17}, {3, 2, 17}, {3, 1, 17}}, 1},
+                                   {{{3, 5, 17}, {1, 5, 17}}, 0},
+                                   {{{2, 67}, {2, 1}}, -1},
+                                   {{{2, 0, 3}, {2, 2, 3}}, 1},
+                                   {{{0, 3}, {0, 4}}, 1},
+                                   {{{2, 1, 3, 1, 1, 2, 1, 2}, {2, 1, 3, 1, 1, 2, 1, 2}}, 2}}) {
               OpSample sample{fmt::format("{} tensors from {}, axis {}", c.shapes.size(),
                                           to_string(c.shapes[0]), c.axis),
                               {}};
@@ -148,7 +150,8 @@ OpEntry stack_entry() {
                                                    {{3, 5, 17}, 0, 2},
                                                    {{3, 5, 17}, 2, 3},
                                                    {{2, 67}, -1, 2},
-                                                   {{2, 0, 3}, 1, 2}}) {
+                                                   {{2, 0, 3}, 1, 2},
+                                                   {{2, 1, 3, 1, 2, 1, 2}, 4, 2}}) {
               OpSample sample{fmt::format("{} of {}, axis {}", c.count, to_string(c.shape), c.axis),
                               {}};
               for (std::size_t i = 0; i < c.count; ++i)

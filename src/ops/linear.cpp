@@ -131,7 +131,8 @@ OpEntry linear_entry() {
                                                {{2, 1, 3, 2}, 1, true},
                                                {{0, 3}, 2, true},
                                                {{2, 0}, 3, true},
-                                               {{2, 3}, 0, true}}) {
+                                               {{2, 3}, 0, true},
+                                               {{2, 1, 3, 1, 1, 2, 1, 2}, 3, true}}) {
           OpSample sample{
               fmt::format("{} to {}{}", to_string(c.x), c.outputs, c.with_bias ? "" : ", no bias"),
               {sample_values(c.x, dtype, 1), sample_values({c.x[-1], c.outputs}, dtype, 2)}};

@@ -212,7 +212,8 @@ OpEntry matmul_entry() {
                 {{1, 2, 3}, {4, 5, 3}, {false, true}, ", one a for all, b transposed"},
                 {{3, 0}, {0, 5}, {}, ", nothing to sum"},
                 {{0, 5}, {5, 2}, {}, ""},
-                {{0, 2, 3}, {1, 3, 2}, {}, ""}};
+                {{0, 2, 3}, {1, 3, 2}, {}, ""},
+                {{2, 1, 3, 1, 1, 2, 2, 3}, {2, 1, 1, 1, 1, 2, 3, 2}, {}, ", rank 8"}};
             std::vector<OpSample> samples;
             for (const Case& c : cases) {
               OpSample sample{fmt::format("{} times {}{}", to_string(c.a), to_string(c.b), c.note),

@@ -260,7 +260,8 @@ OpEntry transpose_entry() {
                                                    {{3, 5, 17}, 0, 2},
                                                    {{3, 5, 17}, 1, 1},
                                                    {{67, 33}, 0, 1},
-                                                   {{2, 0, 3}, 0, 1}}) {
+                                                   {{2, 0, 3}, 0, 1},
+                                                   {{2, 1, 3, 1, 1, 2, 1, 2}, 2, -1}}) {
               OpSample sample{
                   fmt::format("{}, axes {} and {}", to_string(c.shape), c.first, c.second),
                   {sample_values(c.shape, dtype, 1)}};

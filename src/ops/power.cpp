@@ -84,7 +84,7 @@ OpEntry pow_entry() {
             std::vector<OpSample> samples = unary_samples(
                 t, [](const Tensor& x) { return pow(x, 2.5); }, 0.5, 3);
             const std::vector<double> points{-5, -1.25, 0, 0.75, 3};
-            for (const double p : {0.0, 1.0, 2.0, 3.0}) {
+            for (const double p : {1.0, 2.0, 3.0}) {
               samples.push_back(point_sample(
                   t, [p](const Tensor& x) { return pow(x, p); }, points,
                   fmt::format("p = {}, through 0", p)));

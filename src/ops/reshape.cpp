@@ -62,8 +62,11 @@ OpEntry reshape_entry() {
           true,
           [](DType dtype) {
             std::vector<OpSample> samples;
-            const std::vector<std::pair<Shape, Shape>> cases{
-                {{}, {1, 1}}, {{3, 5, 17}, {15, 17}}, {{2, 67}, {134}}, {{2, 0, 3}, {0, 5}}};
+            const std::vector<std::pair<Shape, Shape>> cases{{{}, {1, 1}},
+                                                             {{3, 5, 17}, {15, 17}},
+                                                             {{2, 67}, {134}},
+                                                             {{2, 0, 3}, {0, 5}},
+                                                             {{12, 2}, {2, 1, 3, 1, 1, 2, 1, 2}}};
             for (const auto& c : cases) {
               OpSample sample{fmt::format("{} to {}", to_string(c.first), to_string(c.second)),
                               {sample_values(c.first, dtype, 1)}};
@@ -86,8 +89,13 @@ OpEntry broadcast_to_entry() {
           [](DType dtype) {
             std::vector<OpSample> samples;
             const std::vector<std::pair<Shape, Shape>> cases{
-                {{}, {3, 5}},     {{1}, {67}},  {{5, 1}, {3, 5, 17}}, {{3, 1, 17}, {3, 5, 17}},
-                {{1, 3}, {0, 3}}, {{0}, {2, 0}}};
+                {{}, {3, 5}},
+                {{1}, {67}},
+                {{5, 1}, {3, 5, 17}},
+                {{3, 1, 17}, {3, 5, 17}},
+                {{1, 3}, {0, 3}},
+                {{0}, {2, 0}},
+                {{3, 1, 1, 1, 1, 2}, {2, 1, 3, 1, 1, 2, 1, 2}}};
             for (const auto& c : cases) {
               OpSample sample{fmt::format("{} to {}", to_string(c.first), to_string(c.second)),
                               {sample_values(c.first, dtype, 1)}};

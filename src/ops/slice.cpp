@@ -149,7 +149,8 @@ OpEntry slice_entry() {
                                                    {{3, 5, 17}, -1, 16, 17},
                                                    {{3, 5, 17}, 1, 2, 2},
                                                    {{2, 67}, 1, 1, 67},
-                                                   {{2, 0, 3}, 2, 1, 2}}) {
+                                                   {{2, 0, 3}, 2, 1, 2},
+                                                   {{2, 1, 3, 1, 1, 2, 1, 2}, 2, 1, 3}}) {
               OpSample sample{
                   fmt::format("{}, axis {}, {}..{}", to_string(c.shape), c.axis, c.begin, c.end),
                   {sample_values(c.shape, dtype, 1)}};
@@ -182,7 +183,8 @@ OpEntry split_entry() {
                                                {{3, 5, 17}, 1, 5},
                                                {{3, 5, 17}, -1, 1},
                                                {{2, 69}, 1, 3},
-                                               {{2, 0, 3}, 1, 2}}) {
+                                               {{2, 0, 3}, 1, 2},
+                                               {{2, 1, 3, 1, 1, 2, 1, 2}, 2, 3}}) {
           OpSample sample{fmt::format("{}, axis {}, {} parts", to_string(c.shape), c.axis, c.parts),
                           {sample_values(c.shape, dtype, 1)}};
           sample.call = [c](const std::vector<Tensor>& x) { return split(x[0], c.axis, c.parts); };
@@ -213,7 +215,8 @@ OpEntry pad_entry() {
                                                    {{3, 5, 17}, 1, 2, 3},
                                                    {{3, 5, 17}, -1, 0, 1},
                                                    {{2, 67}, 1, 1, 1},
-                                                   {{2, 0, 3}, 1, 1, 0}}) {
+                                                   {{2, 0, 3}, 1, 1, 0},
+                                                   {{2, 1, 3, 1, 1, 2, 1, 2}, 2, 1, 1}}) {
               OpSample sample{fmt::format("{}, axis {}, {} before, {} after", to_string(c.shape),
                                           c.axis, c.before, c.after),
                               {sample_values(c.shape, dtype, 1)}};
