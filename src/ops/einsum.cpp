@@ -179,25 +179,25 @@ std::int64_t copied(const Layout& l, const Labelled& left, const Labelled& right
 Layout best_layout(const Labelled& a, const Labelled& b, const std::string& y) {
   std::int64_t size_y = 1;
   for (const char label : y) size_y *= has(a.labels, label) ? a.size(label) : b.size(label);
+  // Each group in the order in which the output or an operand has it.
+  const std::array batches{chosen(y, {&a.labels, &b.labels}, ""),
+                           chosen(a.labels, {&b.labels, &y}, ""),
+                           chosen(b.labels, {&a.labels, &y}, "")};
+  const std::array inners{chosen(a.labels, {&b.labels}, y), chosen(b.labels, {&a.labels}, y)};
+  const std::array free_a{chosen(y, {&a.labels}, b.labels), chosen(a.labels, {&y}, b.labels)};
+  const std::array free_b{chosen(y, {&b.labels}, a.labels), chosen(b.labels, {&y}, a.labels)};
   Layout best;
   std::int64_t least = -1;
   for (const bool swapped : {false, true}) {
-    const Labelled& left = swapped ? b : a;
-    const Labelled& right = swapped ? a : b;
-    const std::string& l = left.labels;
-    const std::string& r = right.labels;
-    for (const std::string* batch_order : {&y, &l, &r}) {
-      for (const std::string* row_order : {&y, &l}) {
-        for (const std::string* column_order : {&y, &r}) {
-          for (const std::string* inner_order : {&l, &r}) {
-            const Layout layout{chosen(*batch_order, {&l, &r, &y}, ""),
-                                chosen(*row_order, {&l, &y}, r), chosen(*column_order, {&r, &y}, l),
-                                chosen(*inner_order, {&l, &r}, y), swapped};
-            const std::int64_t cost = copied(layout, left, right, y, size_y);
-            if (least < 0 || cost < least) {
-              least = cost;
-              best = layout;
-            }
+    for (const std::string& batch : batches) {
+      for (const std::string& rows : swapped ? free_b : free_a) {
+        for (const std::string& columns : swapped ? free_a : free_b) {
+          for (const std::string& inner : inners) {
+            const Layout layout{batch, rows, columns, inner, swapped};
+            const std::int64_t cost = copied(layout, swapped ? b : a, swapped ? a : b, y, size_y);
+            if (least >= 0 && cost >= least) continue;
+            least = cost;
+            best = layout;
           }
         }
       }

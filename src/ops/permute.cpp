@@ -19,7 +19,7 @@
 namespace tapehead {
 namespace {
 
-constexpr std::int64_t kTile = 32;  // a tile side: 32 x 32 doubles in and out fit a 32 KiB cache
+constexpr std::int64_t kTile = 32;  // a tile side: 32 x 32 doubles are 8 KiB
 
 // The axes of y from the outermost: size, and steps in x and y of one index. Merged.
 struct Run {
@@ -117,7 +117,23 @@ void copy_lines(const T* x, T* y, Runs runs) {
                        });
 }
 
-// Matrices whose rows are dense in x and whose columns are dense in y.
+// `height` rows of a matrix whose rows are dense in x and whose columns are dense in y. Tiles go
+// through memory of their own: at a step of a power of two all their lines would compete for a few
+// places in the cache. A tile's rows are one element longer for the same reason.
+template <class T>
+void copy_strip(const T* x, T* y, std::int64_t height, const Run& row, const Run& column) {
+  T tile[kTile * (kTile + 1)];
+  for (std::int64_t left = 0; left < column.size; left += kTile) {
+    const std::int64_t width = std::min(kTile, column.size - left);
+    for (std::int64_t j = 0; j < width; ++j)
+      std::copy_n(x + (left + j) * column.step_x, height, tile + j * (kTile + 1));
+    for (std::int64_t i = 0; i < height; ++i) {
+      T* to = y + i * row.step_y + left;
+      for (std::int64_t j = 0; j < width; ++j) to[j] = tile[j * (kTile + 1) + i];
+    }
+  }
+}
+
 template <class T>
 void copy_tiles(const T* x, T* y, Runs runs) {
   const Run column = take(runs, runs.count - 1);  // step_y 1
@@ -130,17 +146,9 @@ void copy_tiles(const T* x, T* y, Runs runs) {
                        [&](std::int64_t begin, std::int64_t end) {
                          std::int64_t strip = begin % strips;
                          walk(runs, begin, end, [&](std::int64_t at_x, std::int64_t at_y) {
-                           const std::int64_t height = std::min(kTile, row.size - strip * kTile);
+                           copy_strip(x + at_x, y + at_y, std::min(kTile, row.size - strip * kTile),
+                                      row, column);
                            strip = strip + 1 == strips ? 0 : strip + 1;
-                           for (std::int64_t left = 0; left < column.size; left += kTile) {
-                             const std::int64_t width = std::min(kTile, column.size - left);
-                             for (std::int64_t i = 0; i < height; ++i) {
-                               const T* from = x + at_x + i + left * column.step_x;
-                               T* to = y + at_y + i * row.step_y + left;
-                               for (std::int64_t j = 0; j < width; ++j)
-                                 to[j] = from[j * column.step_x];
-                             }
-                           }
                          });
                        });
 }

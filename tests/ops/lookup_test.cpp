@@ -64,8 +64,7 @@ TEST_CASE("embedding and its gradient equal the loop over ids") {
     for (const DType dtype : {DType::f32, DType::f64}) {
       th::Rng rng(9);
       std::vector<std::int64_t> drawn;
-      for (std::int64_t i = 0; i < c.ids.size(); ++i)
-        drawn.push_back(static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(c.rows))));
+      for (std::int64_t i = 0; i < c.ids.size(); ++i) drawn.push_back(rng.below(c.rows));
       const Tensor where = ids(drawn, c.ids);
       th::Tape tape;
       const Tensor table = tape.watch(integers({c.rows, c.width}, dtype, 1));
@@ -173,9 +172,7 @@ TEST_CASE("gather and scatter_add equal the loop, forwards and backwards") {
       const Shape shape = c.x.with(axis, c.count);
       th::Rng rng(4);
       std::vector<std::int64_t> drawn;
-      for (std::int64_t i = 0; i < shape.size(); ++i)
-        drawn.push_back(
-            static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(c.x[axis]))));
+      for (std::int64_t i = 0; i < shape.size(); ++i) drawn.push_back(rng.below(c.x[axis]));
       const Tensor index = ids(drawn, shape);
       const Tensor x0 = integers(c.x, dtype, 1);
       const Tensor source0 = integers(shape, dtype, 2);
@@ -238,12 +235,12 @@ TEST_CASE("lookups give the same bits on any number of threads") {
   th::Rng rng(5);
   const Tensor table0 = th::randn({300, 96}, rng);
   std::vector<std::int64_t> drawn;
-  for (int i = 0; i < 5000; ++i) drawn.push_back(static_cast<std::int64_t>(rng.below(300)));
+  for (int i = 0; i < 5000; ++i) drawn.push_back(rng.below(300));
   const Tensor where = ids(drawn, {50, 100});
   const Tensor w = th::randn({50, 100, 96}, rng);
   const Tensor x0 = th::randn({300, 700}, rng);
   std::vector<std::int64_t> many;
-  for (int i = 0; i < 500 * 700; ++i) many.push_back(static_cast<std::int64_t>(rng.below(300)));
+  for (int i = 0; i < 500 * 700; ++i) many.push_back(rng.below(300));
   const Tensor index = ids(many, {500, 700});
   const Tensor source = th::randn({500, 700}, rng);
   const auto run = [&](int count) {
