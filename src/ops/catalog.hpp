@@ -130,5 +130,20 @@ OpEntry matmul_entry();
 OpEntry linear_entry();
 // einsum.cpp
 OpEntry einsum_entry();
+// softmax.cpp
+OpEntry softmax_entry();
+OpEntry log_softmax_entry();
+// layer_norm.cpp
+OpEntry layer_norm_entry();
+OpEntry rms_norm_entry();
+// dropout.cpp
+OpEntry dropout_entry();
+// cross_entropy.cpp
+OpEntry cross_entropy_entry();
+OpEntry cross_entropy_sums_entry();
+// mse.cpp
+OpEntry mse_entry();
+// binary_cross_entropy.cpp
+OpEntry binary_cross_entropy_entry();
 
 }  // namespace tapehead::detail
