@@ -139,4 +139,29 @@ struct GradcheckReport {
                                         const std::vector<Tensor>& inputs, Params& params,
                                         const GradcheckOptions& options = {});
 
+// The same for second derivatives: checks the gradients of (x, c) -> (gradients of sum c * f(x) by
+// x and by the parameters, and f(x) itself), where c is a random cotangent. The differences use
+// plain tapes and fused kernels, the tape side a differentiable tape and compositions of plain ops:
+// so it also shows that both agree in value and gradient. Not for functions with kinks.
+[[nodiscard]] GradcheckReport gradgradcheck(const TensorFunction& function,
+                                            const std::vector<Tensor>& inputs,
+                                            const GradcheckOptions& options = {});
+[[nodiscard]] GradcheckReport gradgradcheck(const TensorFunction& function,
+                                            const std::vector<Tensor>& inputs, Params& params,
+                                            const GradcheckOptions& options = {});
+
+// Derivatives of a function of one tensor, by its tape. Indices run over elements in row-major
+// order. The function may not be called while a tape of the caller's is alive.
+using UnaryFunction = std::function<Tensor(const Tensor&)>;
+
+// J[i, j] = dy_i / dx_j: [y.size(), x.size()], one walk back per output element.
+[[nodiscard]] Tensor jacobian(const UnaryFunction& f, const Tensor& x);
+// H[i, j] = d^2 y / dx_i dx_j of a scalar y: [x.size(), x.size()], one walk back per row.
+[[nodiscard]] Tensor hessian(const UnaryFunction& f, const Tensor& x);
+// H v of a scalar y, without H; v and the result have the shape of x.
+[[nodiscard]] Tensor hvp(const UnaryFunction& f, const Tensor& x, const Tensor& v);
+// J v, in the shape of y: the vector-Jacobian product c J is linear in c, and its own
+// vector-Jacobian product by v is J v.
+[[nodiscard]] Tensor jvp(const UnaryFunction& f, const Tensor& x, const Tensor& v);
+
 }  // namespace tapehead

@@ -15,7 +15,7 @@ GradcheckReport check(const TensorFunction& function, const std::vector<Tensor>&
     report.message = std::move(wrong);
     return report;
   }
-  return detail::Checker(function, inputs, params, options).run();
+  return detail::Checker({function}, inputs, params, options).run();
 }
 
 }  // namespace

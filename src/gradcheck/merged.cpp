@@ -5,23 +5,11 @@
 
 #include <tapehead/gradcheck.hpp>
 
+#include "gradcheck/verdict.hpp"
+
 namespace tapehead {
 
 namespace {
-
-// Which of two verdicts says more about the whole.
-int gravity(GradcheckStatus status) {
-  switch (status) {
-    case GradcheckStatus::misused: return 6;
-    case GradcheckStatus::not_finite: return 5;
-    case GradcheckStatus::not_repeatable: return 4;
-    case GradcheckStatus::mismatch: return 3;
-    case GradcheckStatus::kink: return 2;
-    case GradcheckStatus::pass: return 1;
-    case GradcheckStatus::nothing_checked: break;
-  }
-  return 0;
-}
 
 void add(GradcheckTensor& sum, const GradcheckTensor& part) {
   sum.compared += part.compared;
@@ -44,10 +32,13 @@ GradcheckReport merged(const std::vector<GradcheckReport>& stripes) {
   std::set<std::string> coverage;
   std::size_t listed = 1;
   for (const GradcheckReport& part : stripes) {
-    if (&part == &stripes.front() || gravity(part.status) > gravity(all.status)) {
-      all.status = part.status;
-      all.message = part.message;
-    }
+    // A stripe that compared nothing says nothing about the others.
+    const bool first = all.status == GradcheckStatus::nothing_checked;
+    const GradcheckStatus status = part.status == GradcheckStatus::nothing_checked ? all.status
+                                   : first                                         ? part.status
+                                           : detail::graver(all.status, part.status);
+    if (status != all.status || all.message.empty()) all.message = part.message;
+    all.status = status;
     all.name = part.name;
     all.fast = part.fast;
     all.tolerance = part.tolerance;

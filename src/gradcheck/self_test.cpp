@@ -35,7 +35,7 @@ SelfTest self_test_op(const OpEntry& entry) {
   if (!entry.differentiable) return test;
   for (const OpSample& sample : entry.samples(DType::f64)) {
     if (sample.kink) continue;
-    Checker checker(sample.call, sample.inputs, nullptr, options_for(entry, sample, {}));
+    Checker checker({sample.call}, sample.inputs, nullptr, options_for(entry, sample, {}));
     const GradcheckReport right = checker.run();
     if (right.status == GradcheckStatus::nothing_checked) continue;
     if (!right.passed()) {

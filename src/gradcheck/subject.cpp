@@ -58,6 +58,19 @@ bool same_all_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_double_bits);
 }
 
+// Largest |a - b| over the largest |b|; infinite for other sizes. Equal infinities differ by 0.
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double most = 0;
+  double scale = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) most = std::max(most, std::abs(a[i] - b[i]));
+    if (std::isfinite(b[i])) scale = std::max(scale, std::abs(b[i]));
+  }
+  if (most == 0) return 0;
+  return scale > 0 ? most / scale : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
 std::string element_name(const Variable& variable, std::int64_t index) {
@@ -72,7 +85,7 @@ std::string element_name(const Variable& variable, std::int64_t index) {
   return fmt::format("{}[{}]", variable.name, text);
 }
 
-Subject::Subject(TensorFunction function, std::vector<Tensor> inputs, Params* params,
+Subject::Subject(CheckedFunction function, std::vector<Tensor> inputs, Params* params,
                  const GradcheckOptions& options)
     : function_(std::move(function)),
       inputs_(std::move(inputs)),
@@ -146,7 +159,7 @@ void Subject::restore(std::size_t variable) {
 
 std::vector<Tensor> Subject::evaluate() {
   ++evaluations_;
-  return function_(moved_);
+  return function_.plain(moved_);
 }
 
 std::vector<double> Subject::flatten(const std::vector<Tensor>& outputs) const {
@@ -287,6 +300,7 @@ TapeSide Subject::tape_side(const GradientHook& hook,
   for (const std::vector<double>& cotangent : cotangent_) {
     TapeOptions tape_options;
     tape_options.gradient_hook = hook;
+    tape_options.differentiable = static_cast<bool>(function_.recorded);
     Tape tape(std::move(tape_options));
     std::vector<Tensor> in = inputs_;
     for (const Variable& v : variables_) {
@@ -297,7 +311,10 @@ TapeSide Subject::tape_side(const GradientHook& hook,
     std::vector<Tensor> cs;
     std::size_t at = 0;
     bool recorded = false;
-    for (const Tensor& y : function_(in)) {
+    const std::vector<Tensor> outputs =
+        function_.recorded ? function_.recorded(tape, in) : function_.plain(in);
+    side.difference = std::max(side.difference, largest_difference(flatten(outputs), base_));
+    for (const Tensor& y : outputs) {
       if (!is_floating(y.dtype())) continue;
       Tensor c = empty(y.shape(), DType::f64);
       std::copy_n(cotangent.begin() + static_cast<std::ptrdiff_t>(at), y.size(), out<double>(c));

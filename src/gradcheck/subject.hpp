@@ -12,6 +12,13 @@
 
 namespace tapehead::detail {
 
+// The function as the differences see it, and as the tape does: a vector-Jacobian product opens a
+// plain tape of its own for the one, and is recorded on a differentiable tape for the other.
+struct CheckedFunction {
+  TensorFunction plain;
+  std::function<std::vector<Tensor>(Tape&, const std::vector<Tensor>&)> recorded = {};  // or plain
+};
+
 struct Variable {
   std::string name;
   Shape shape;
@@ -25,7 +32,8 @@ struct Variable {
 struct TapeSide {
   std::vector<std::vector<Tensor>> gradients;  // [cotangent][variable]
   std::vector<std::string> coverage;
-  bool depends = true;  // false: no output was recorded
+  bool depends = true;    // false: no output was recorded
+  double difference = 0;  // of recorded outputs from plain ones, relative to the largest
 };
 
 // Sum of c * (y(moved) - y(base)) per cotangent. Differencing each output before summing cancels
@@ -38,7 +46,7 @@ struct Contraction {
 
 class Subject {
  public:
-  Subject(TensorFunction function, std::vector<Tensor> inputs, Params* params,
+  Subject(CheckedFunction function, std::vector<Tensor> inputs, Params* params,
           const GradcheckOptions& options);
   ~Subject();  // puts every parameter back
   Subject(const Subject&) = delete;
@@ -73,7 +81,7 @@ class Subject {
   [[nodiscard]] std::vector<Tensor> evaluate();
   [[nodiscard]] std::vector<double> flatten(const std::vector<Tensor>& outputs) const;
 
-  TensorFunction function_;
+  CheckedFunction function_;
   std::vector<Tensor> inputs_;  // as given
   std::vector<Tensor> moved_;   // what the function is called with
   Params* params_;

@@ -321,5 +321,21 @@ void judge(GradcheckReport& report, const std::vector<Variable>& variables,
   }
 }
 
+GradcheckStatus graver(GradcheckStatus a, GradcheckStatus b) {
+  const auto gravity = [](GradcheckStatus status) {
+    switch (status) {
+      case GradcheckStatus::misused: return 6;
+      case GradcheckStatus::not_finite: return 5;
+      case GradcheckStatus::not_repeatable: return 4;
+      case GradcheckStatus::mismatch: return 3;
+      case GradcheckStatus::kink: return 2;
+      case GradcheckStatus::nothing_checked: return 1;
+      case GradcheckStatus::pass: break;
+    }
+    return 0;
+  };
+  return gravity(b) > gravity(a) ? b : a;
+}
+
 }  // namespace detail
 }  // namespace tapehead

@@ -32,4 +32,7 @@ void judge(GradcheckReport& report, const std::vector<Variable>& variables,
            const std::vector<Measured>& measured, const AllClaims& claims, bool depends,
            const GradcheckOptions& options);
 
+// Which of two verdicts says more about the whole.
+[[nodiscard]] GradcheckStatus graver(GradcheckStatus a, GradcheckStatus b);
+
 }  // namespace tapehead::detail

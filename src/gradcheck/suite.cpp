@@ -1,0 +1,95 @@
+#include "gradcheck/suite.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <tapehead/system.hpp>
+
+namespace tapehead::detail {
+
+void run_jobs(const std::vector<std::function<void()>>& jobs, int count) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr error;
+  std::mutex mutex;
+  const auto work = [&] {
+    const UseThreads one(1);
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      try {
+        jobs[i]();
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> team;
+  const int wanted = count > 0 ? count : threads();
+  for (int t = 1; t < wanted && static_cast<std::size_t>(t) < jobs.size(); ++t)
+    team.emplace_back(work);
+  work();
+  for (std::thread& thread : team) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+GradcheckStatus Suite::status() const {
+  GradcheckStatus worst =
+      ops.empty() && modules.empty() ? GradcheckStatus::nothing_checked : GradcheckStatus::pass;
+  for (const OpCheck& op : ops) worst = graver(worst, op.status);
+  for (const ModuleCheck& module : modules) worst = graver(worst, module.report.status);
+  return worst;
+}
+
+Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry>& modules,
+                  const GradcheckOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  struct Case {
+    const ModuleEntry* entry;
+    const ModuleCase* module_case;
+    std::vector<GradcheckReport> stripes;
+  };
+  std::vector<Case> cases;
+  for (const ModuleEntry& entry : modules) {
+    for (const ModuleCase& module_case : entry.cases) {
+      const auto stripes = static_cast<std::size_t>(options.fast ? 1 : stripes_of(module_case));
+      cases.push_back({&entry, &module_case, std::vector<GradcheckReport>(stripes)});
+    }
+  }
+  Suite suite;
+  suite.ops.resize(ops.size());
+  // The models come first, as they take longest.
+  std::vector<std::function<void()>> jobs;
+  for (auto c = cases.rbegin(); c != cases.rend(); ++c) {
+    for (std::size_t s = 0; s < c->stripes.size(); ++s) {
+      jobs.emplace_back([&one = *c, s, &options] {
+        one.stripes[s] = check_stripe(*one.entry, *one.module_case, static_cast<std::int64_t>(s),
+                                      static_cast<std::int64_t>(one.stripes.size()), options);
+      });
+    }
+  }
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    jobs.emplace_back([&, i] { suite.ops[i] = check_op(ops[i], options); });
+  run_jobs(jobs);
+  for (const Case& c : cases) suite.modules.push_back(joined(*c.entry, *c.module_case, c.stripes));
+  suite.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return suite;
+}
+
+SelfTest self_test_suite(const std::vector<OpEntry>& ops) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<SelfTest> parts(ops.size());
+  std::vector<std::function<void()>> jobs;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    jobs.emplace_back([&, i] { parts[i] = self_test_op(ops[i]); });
+  run_jobs(jobs);
+  SelfTest all;
+  for (SelfTest& part : parts) merge(all, std::move(part));
+  all.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return all;
+}
+
+}  // namespace tapehead::detail
