@@ -14,8 +14,8 @@ demo:
 	@build/bin/tapehead train reverse
 
 bench:
-	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target tapehead_bench
-	@build/bin/tapehead_bench
+	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target bench_ops bench_step
+	@build/bin/bench_step && build/bin/bench_ops
 
 gradcheck:
 	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli

@@ -138,6 +138,9 @@ struct GradcheckReport {
 [[nodiscard]] GradcheckReport gradcheck(const TensorFunction& function,
                                         const std::vector<Tensor>& inputs, Params& params,
                                         const GradcheckOptions& options = {});
+// The same for a function of one tensor.
+[[nodiscard]] GradcheckReport gradcheck(const std::function<Tensor(const Tensor&)>& function,
+                                        const Tensor& input, const GradcheckOptions& options = {});
 
 // The same for second derivatives: checks the gradients of (x, c) -> (gradients of sum c * f(x) by
 // x and by the parameters, and f(x) itself), where c is a random cotangent. The differences use

@@ -111,6 +111,8 @@ struct MultiHeadResult {
 
 // The standard attention: W_Q, W_K, W_V, W_O, scores divided by sqrt(D / H).  Vaswani et al. 2017.
 // query [B,T,D], key and value [B,S,D].
+// What stands in key and value at a position that no query may see, NaN included, reaches neither
+// the output nor a gradient.
 struct MultiHeadAttention {
   MultiHeadAttention(const Scope& scope, const MultiHeadOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,

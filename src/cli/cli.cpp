@@ -59,7 +59,8 @@ Verb& number(Verb& verb, CLI::App& app, const char* name, T& target, const char*
            target = value;
          },
          fmt::format("{} (default {})", help, target))
-      ->option_text(unit);
+      ->option_text(unit)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   return verb;
 }
 
@@ -91,12 +92,15 @@ Verb& Verb::option(const char* name, double& target, const char* unit, const cha
   return number(*this, app_of(app_), name, target, unit, help);
 }
 Verb& Verb::option(const char* name, std::string& target, const char* unit, const char* help) {
-  app_of(app_).add_option(name, target, help)->option_text(unit);
+  app_of(app_)
+      .add_option(name, target, help)
+      ->option_text(unit)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   return *this;
 }
 
 Verb& Verb::flag(const char* name, bool& target, const char* help) {
-  app_of(app_).add_flag(name, target, help);
+  app_of(app_).add_flag(name, target, help)->disable_flag_override();
   return *this;
 }
 
@@ -135,7 +139,8 @@ Verb Cli::verb(const char* name, const char* summary, Action action) {
   CLI::App* app = state_->app.add_subcommand(name, summary);
   app->set_help_flag("-h,--help", "Show this help");
   app->add_flag("--json", state_->json,
-                "Print exactly one JSON object to stdout, all else to stderr");
+                "Print exactly one JSON object to stdout, all else to stderr")
+      ->disable_flag_override();
   app->footer("");  // not the program's
   app->allow_extras();
   state_->verbs.push_back({app, std::move(action)});
@@ -167,11 +172,18 @@ std::string unknown_word(const CLI::App& program, const CLI::App* verb, const st
   return text;
 }
 
-// What CLI11 has to say, as a sentence of ours.
+// What CLI11 has to say, with the place to look.
 std::string parse_error(const CLI::App* verb, const CLI::ParseError& error) {
-  std::string where = verb != nullptr ? verb->get_name() : "";
-  return fmt::format("{}{}{}; see 'tapehead {}{}--help'", where, where.empty() ? "" : ": ",
-                     error.what(), where, where.empty() ? "" : " ");
+  const std::string where = verb != nullptr ? verb->get_name() : "";
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    // "--epochs: 1 required TEXT missing", or "--json was given a disallowed flag override".
+    what =
+        fmt::format("{} {}", what.substr(0, what.find_first_of(": ")),
+                    what.find("missing") != std::string::npos ? "needs a value" : "takes no value");
+  }
+  return fmt::format("{}{}{}; see 'tapehead {}{}--help'", where, where.empty() ? "" : ": ", what,
+                     where, where.empty() ? "" : " ");
 }
 
 bool asks_for_json(int argc, char** argv) {

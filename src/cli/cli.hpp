@@ -63,7 +63,8 @@ class Verb {
   Verb& argument(const char* name, std::string& target, const char* help);
   // Words without dashes, none or more.
   Verb& arguments(const char* name, std::vector<std::string>& target, const char* help);
-  // `name` is "--seed" or "-s,--seed"; `unit` stands in the help for the value.
+  // An option that is given twice counts as given last. `name` is "--seed" or "-s,--seed"; `unit`
+  // stands in the help for the value.
   Verb& option(const char* name, std::int64_t& target, const char* unit, const char* help);
   Verb& option(const char* name, std::uint64_t& target, const char* unit, const char* help);
   Verb& option(const char* name, int& target, const char* unit, const char* help);

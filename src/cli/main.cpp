@@ -2,6 +2,7 @@
 
 int main(int argc, char** argv) {
   tapehead::cli::Cli cli;
+  tapehead::cli::add_train(cli);
   tapehead::cli::add_tasks(cli);
   tapehead::cli::add_ops(cli);
   tapehead::cli::add_selftest(cli);

@@ -30,4 +30,10 @@ GradcheckReport gradcheck(const TensorFunction& function, const std::vector<Tens
   return check(function, inputs, &params, options);
 }
 
+GradcheckReport gradcheck(const std::function<Tensor(const Tensor&)>& function, const Tensor& input,
+                          const GradcheckOptions& options) {
+  return check([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{function(in[0])}; },
+               {input}, nullptr, options);
+}
+
 }  // namespace tapehead

@@ -122,9 +122,11 @@ Subject::~Subject() {
 void Subject::move(std::size_t variable, std::int64_t index, double value) {
   const Variable& v = variables_[variable];
   if (v.param.defined()) {
-    const std::int64_t at = params_->offset(v.param.index()) + index;
-    params_->write("gradcheck", [at, value](std::span<double> flat) {
-      flat[static_cast<std::size_t>(at)] = value;
+    // The whole parameter: the element moved before this one goes back to its place.
+    const std::int64_t at = params_->offset(v.param.index());
+    params_->write("gradcheck", [&v, at, index, value](std::span<double> flat) {
+      std::copy(v.base.begin(), v.base.end(), flat.begin() + at);
+      flat[static_cast<std::size_t>(at + index)] = value;
     });
     return;
   }

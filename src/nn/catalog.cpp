@@ -154,7 +154,7 @@ ModuleEntry multi_head_entry() {
            make_case("padded keys", one, make, self(Mask::lengths({5, 3}, 5)), zero),
            make_case("a fully blocked row", one, make, self(blocked_row()), zero),
            make_case("causal, with weights", one, make, weights, zero),
-           make_case("dropout of the weights", one, make, dropping)}};
+           make_case("dropout of the weights", one, make, dropping, zero)}};
 }
 
 ModuleEntry headwise_entry() {

@@ -5,18 +5,24 @@
 // does not fit its own reshape to [N, T, H d] unless there is one head, so they go from d to d
 // here.
 #include "nn/options.hpp"
+#include "nn/unseen_keys.hpp"
 
 namespace tapehead {
 namespace {
 
+constexpr const char* kName = "headwise_attention";
+
 MultiHeadResult run(const HeadwiseAttention& module, const Tensor& values, const Tensor& keys,
                     const Tensor& query, const Mask& mask, bool want_weights) {
   const InModule here(module.path);
-  detail::check_attention_inputs("headwise_attention", query, keys, values,
-                                 module.fc_out.weight.shape()[0]);
-  const Tensor v = module.values(split_heads(values, module.heads));  // [B,H,S,d]
-  const Tensor k = module.keys(split_heads(keys, module.heads));      // [B,H,S,d]
-  const Tensor q = module.queries(split_heads(query, module.heads));  // [B,H,T,d]
+  detail::check_attention_inputs(kName, query, keys, values, module.fc_out.weight.shape()[0]);
+  mask.check(kName, query.dim(0), module.heads, query.dim(1), keys.dim(1));
+  const auto real = [&](const Tensor& x) {
+    return detail::without_unseen(x, mask, module.heads, query.dim(1));
+  };
+  const Tensor v = module.values(split_heads(real(values), module.heads));  // [B,H,S,d]
+  const Tensor k = module.keys(split_heads(real(keys), module.heads));      // [B,H,S,d]
+  const Tensor q = module.queries(split_heads(query, module.heads));        // [B,H,T,d]
   if (!want_weights) return {module.fc_out(merge_heads(attention(q, k, v, mask))), Tensor()};
   const Attention result = attention_with_weights(q, k, v, mask);
   return {module.fc_out(merge_heads(result.output)), result.weights};

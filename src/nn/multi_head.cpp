@@ -3,6 +3,7 @@
 //   y = [head_1 .. head_H] W_O + b_O
 // A query that may see nothing gets zeros from every head, hence b_O. Vaswani et al. 2017.
 #include "nn/options.hpp"
+#include "nn/unseen_keys.hpp"
 
 namespace tapehead {
 namespace {
@@ -13,9 +14,13 @@ MultiHeadResult run(const MultiHeadAttention& module, const Tensor& query, const
                     const Tensor& value, const Mask& mask, Rng* rng, bool want_weights) {
   const InModule here(module.path);
   detail::check_attention_inputs(kName, query, key, value, module.query.weight.shape()[0]);
+  mask.check(kName, query.dim(0), module.heads, query.dim(1), key.dim(1));
   const Tensor q = split_heads(module.query(query), module.heads);  // [B,H,T,d]
-  const Tensor k = split_heads(module.key(key), module.heads);      // [B,H,S,d]
-  const Tensor v = split_heads(module.value(value), module.heads);  // [B,H,S,d]
+  const auto real = [&](const Tensor& x) {
+    return detail::without_unseen(x, mask, module.heads, query.dim(1));
+  };
+  const Tensor k = split_heads(module.key(real(key)), module.heads);      // [B,H,S,d]
+  const Tensor v = split_heads(module.value(real(value)), module.heads);  // [B,H,S,d]
   const AttentionOptions options{.dropout = rng == nullptr ? 0 : module.dropout, .rng = rng};
   if (!want_weights) {
     return {module.output(merge_heads(attention(q, k, v, mask, options))), Tensor()};

@@ -27,8 +27,10 @@ const std::vector<OpEntry>& op_catalog() {
       stack_entry(), slice_entry(), split_entry(), pad_entry(),
       one_hot_entry(), embedding_entry(), gather_entry(), scatter_add_entry(),
       matmul_entry(), linear_entry(), einsum_entry(),
-      softmax_entry(), log_softmax_entry(), layer_norm_entry(), rms_norm_entry(), dropout_entry(),
+      softmax_entry(), masked_softmax_entry(), log_softmax_entry(), layer_norm_entry(),
+      rms_norm_entry(), dropout_entry(),
       cross_entropy_entry(), cross_entropy_sums_entry(), mse_entry(), binary_cross_entropy_entry(),
+      attention_entry(), attention_with_weights_entry(), split_heads_entry(), merge_heads_entry(),
       // clang-format on
   };
   return entries;

@@ -145,5 +145,13 @@ OpEntry cross_entropy_sums_entry();
 OpEntry mse_entry();
 // binary_cross_entropy.cpp
 OpEntry binary_cross_entropy_entry();
+// masked_softmax.cpp
+OpEntry masked_softmax_entry();
+// attention.cpp
+OpEntry attention_entry();
+OpEntry attention_with_weights_entry();
+// heads.cpp
+OpEntry split_heads_entry();
+OpEntry merge_heads_entry();
 
 }  // namespace tapehead::detail

@@ -228,6 +228,7 @@ FitResult fit(Params& params, const SequenceModel& model, const Dataset& data,
   check_sequences("training", data.train);
   if (data.validation.inputs.defined()) check_sequences("validation", data.validation);
   if (data.test.inputs.defined()) check_sequences("test", data.test);
+  (void)step_count(options, data.train.count());
   // Without a number of its own, a run keeps what the caller set for this thread.
   std::optional<UseThreads> threads;
   if (options.threads != 0) threads.emplace(options.threads);

@@ -1,0 +1,19 @@
+// Everything: train, check and understand toy Transformers.
+#pragma once
+
+#include <tapehead/catalog.hpp>    // every op with formula and samples
+#include <tapehead/error.hpp>      // what is thrown
+#include <tapehead/gradcheck.hpp>  // are the gradients right?
+#include <tapehead/io.hpp>         // named tensors in files
+#include <tapehead/mask.hpp>       // which keys a query may see
+#include <tapehead/nn.hpp>         // modules and models
+#include <tapehead/ops.hpp>        // the operations
+#include <tapehead/optim.hpp>      // optimisers, clipping, schedules
+#include <tapehead/params.hpp>     // named weights
+#include <tapehead/random.hpp>     // random streams
+#include <tapehead/record.hpp>     // writing ops
+#include <tapehead/system.hpp>     // version, BLAS, threads, memory
+#include <tapehead/tape.hpp>       // recording and backward
+#include <tapehead/tasks.hpp>      // sequence tasks
+#include <tapehead/tensor.hpp>     // tensors
+#include <tapehead/train.hpp>      // the training loop
