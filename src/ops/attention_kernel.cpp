@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/access.hpp"
-#include "core/gemm.hpp"
 #include "core/threads.hpp"
 #include "ops/finite_rows.hpp"
+#include "ops/piece.hpp"
 #include "ops/softmax_row.hpp"
 
 namespace tapehead::detail {
@@ -76,41 +76,6 @@ class Scratch {
   int64_t size_;
   Tensor memory_;
 };
-
-// Part of a larger row-major matrix.
-template <class T>
-struct Piece {
-  T* at;
-  int64_t rows;
-  int64_t columns;
-  int64_t stride;
-  [[nodiscard]] T* row(int64_t i) const { return at + i * stride; }
-};
-
-// c = alpha a b
-template <class T, class A, class B>
-void multiply(T alpha, const Piece<A>& a, const Piece<B>& b, const Piece<T>& c) {
-  GemmArgs<T> g{.m = a.rows, .n = b.columns, .k = a.columns, .a = a.at, .b = b.at, .c = c.at};
-  g.alpha = alpha;
-  gemm_serial(g, a.stride, b.stride, c.stride);
-}
-// c = alpha a b^T
-template <class T, class A, class B>
-void multiply_transposed(T alpha, const Piece<A>& a, const Piece<B>& b, const Piece<T>& c) {
-  GemmArgs<T> g{.m = a.rows, .n = b.rows, .k = a.columns, .a = a.at, .b = b.at, .c = c.at};
-  g.transpose_b = true;
-  g.alpha = alpha;
-  gemm_serial(g, a.stride, b.stride, c.stride);
-}
-// c += alpha a^T b
-template <class T, class A, class B>
-void add_transposed(T alpha, const Piece<A>& a, const Piece<B>& b, const Piece<T>& c) {
-  GemmArgs<T> g{.m = a.columns, .n = b.columns, .k = a.rows, .a = a.at, .b = b.at, .c = c.at};
-  g.transpose_a = true;
-  g.alpha = alpha;
-  g.accumulate = true;
-  gemm_serial(g, a.stride, b.stride, c.stride);
-}
 
 }  // namespace
 
