@@ -203,7 +203,10 @@ Tensor slope_gradient(const char* op, const Tensor& dy, const Tensor& at, Slope 
   if (recording_differentiable()) return chain(dy, composition(at));
   return with_float(op, dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return zip<T>(op, dy, at, [slope](T g, T v) { return g == 0 ? T(0) : g * slope(v); });
+    return zip<T>(op, dy, at, [slope](T g, T v) {
+      const T product = g * slope(v);  // always, so that the loop vectorises
+      return g == 0 ? T(0) : product;
+    });
   });
 }
 

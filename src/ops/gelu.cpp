@@ -4,7 +4,6 @@
 //               dx = dy * (Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi))
 //   gelu_tanh:  y = x (1 + t) / 2, t = tanh(k (x + 0.044715 x^3)), k = sqrt(2 / pi)
 //               dx = dy * ((1 + t) / 2 + x (1 - t^2) k (1 + 3 * 0.044715 x^2) / 2)
-// Phi is taken as erfc(-x / sqrt 2) / 2, which keeps its digits where 1 + erf would cancel.
 // Beyond |x| = 10 the t of gelu_tanh is +-1 to the last bit; x is held there, as x^2 (1 - t^2)
 // would be inf * 0. Source: Hendrycks, Gimpel, "Gaussian error linear units" (2016).
 #include <cmath>
@@ -12,6 +11,7 @@
 
 #include <tapehead/record.hpp>
 
+#include "core/vector_curves.hpp"
 #include "ops/catalog.hpp"
 #include "ops/elementwise.hpp"
 
@@ -19,6 +19,9 @@ namespace tapehead {
 
 using detail::map_float;
 using detail::slope_gradient;
+using detail::vector_exp;
+using detail::vector_normal_cdf;
+using detail::vector_tanh;
 
 namespace {
 
@@ -29,15 +32,10 @@ constexpr double kInner = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // k
 constexpr double kCubic = 0.044715;
 constexpr double kFar = 10;
 
-template <class T>
-T normal_cdf(T x) {
-  return T(0.5) * std::erfc(x * static_cast<T>(-kHalfRoot));
-}
-
 // tanh(k (x + 0.044715 x^3))
 template <class T>
 T inner_tanh(T x) {
-  return std::tanh(static_cast<T>(kInner) * x * (1 + static_cast<T>(kCubic) * x * x));
+  return vector_tanh(static_cast<T>(kInner) * x * (1 + static_cast<T>(kCubic) * x * x));
 }
 
 template <class T>
@@ -54,19 +52,20 @@ Tensor erf(const Tensor& x) {
   Tensor y = map_float("erf", x, [](auto v) { return std::erf(v); });
   return record("erf", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
-        "erf", dy, x, [](auto v) { return static_cast<decltype(v)>(kErfSlope) * std::exp(-v * v); },
+        "erf", dy, x,
+        [](auto v) { return static_cast<decltype(v)>(kErfSlope) * vector_exp(-v * v); },
         [](const Tensor& v) { return kErfSlope * exp(-(v * v)); });
   });
 }
 
 Tensor gelu(const Tensor& x) {
-  Tensor y = map_float("gelu", x, [](auto v) { return v * normal_cdf(v); });
+  Tensor y = map_float("gelu", x, [](auto v) { return v * vector_normal_cdf(v); });
   return record("gelu", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
         "gelu", dy, x,
         [](auto v) {
           using T = decltype(v);
-          return normal_cdf(v) + v * static_cast<T>(kNormal) * std::exp(T(-0.5) * v * v);
+          return vector_normal_cdf(v) + v * static_cast<T>(kNormal) * vector_exp(T(-0.5) * v * v);
         },
         [](const Tensor& v) {
           return 0.5 * (1.0 + erf(kHalfRoot * v)) + kNormal * v * exp(-0.5 * (v * v));

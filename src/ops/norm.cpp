@@ -9,6 +9,7 @@
 
 #include <tapehead/record.hpp>
 
+#include "core/vector_math.hpp"
 #include "ops/catalog.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/reduce.hpp"
@@ -49,7 +50,7 @@ Tensor logsumexp_run(const Tensor& x, const detail::ReduceRun& run) {
   const Tensor sums = detail::fold_run<T, double>(
       x, run, 0.0,
       [shift](double state, T v, std::int64_t column) {
-        return state + static_cast<double>(std::exp(v - shift[column]));
+        return state + static_cast<double>(detail::vector_exp(v - shift[column]));
       },
       [](double a, double b) { return a + b; });
   Tensor y = detail::empty({run.outer, run.inner}, x.dtype());

@@ -13,6 +13,7 @@
 
 #include <tapehead/record.hpp>
 
+#include "core/vector_math.hpp"
 #include "ops/catalog.hpp"
 #include "ops/elementwise.hpp"
 
@@ -23,7 +24,7 @@ using detail::chain_over;
 using detail::map_float;
 
 Tensor exp(const Tensor& x) {
-  Tensor y = map_float("exp", x, [](auto v) { return std::exp(v); });
+  Tensor y = map_float("exp", x, [](auto v) { return detail::vector_exp(v); });
   return record("exp", y).input(
       x, [](const Tensor& power, const Tensor& dy) { return chain(dy, power); });
 }

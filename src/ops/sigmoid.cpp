@@ -10,6 +10,7 @@
 
 #include <tapehead/record.hpp>
 
+#include "core/vector_curves.hpp"
 #include "ops/catalog.hpp"
 #include "ops/elementwise.hpp"
 
@@ -17,24 +18,21 @@ namespace tapehead {
 
 using detail::map_float;
 using detail::slope_gradient;
+using detail::vector_exp;
+using detail::vector_sigmoid;
+using detail::vector_tanh;
 
 namespace {
 
 template <class T>
-T sigmoid_of(T x) {
-  const T e = std::exp(-std::abs(x));
-  return (x < 0 ? e : T(1)) / (1 + e);
-}
-
-template <class T>
 T softplus_of(T x) {
-  return (x > 0 ? x : T(0)) + std::log1p(std::exp(-std::abs(x)));
+  return (x > 0 ? x : T(0)) + std::log1p(vector_exp(-std::abs(x)));
 }
 
 }  // namespace
 
 Tensor sigmoid(const Tensor& x) {
-  Tensor y = map_float("sigmoid", x, [](auto v) { return sigmoid_of(v); });
+  Tensor y = map_float("sigmoid", x, [](auto v) { return vector_sigmoid(v); });
   return record("sigmoid", y).input(x, [](const Tensor& s, const Tensor& dy) {
     return slope_gradient(
         "sigmoid", dy, s, [](auto v) { return v * (1 - v); },
@@ -43,7 +41,7 @@ Tensor sigmoid(const Tensor& x) {
 }
 
 Tensor tanh(const Tensor& x) {
-  Tensor y = map_float("tanh", x, [](auto v) { return std::tanh(v); });
+  Tensor y = map_float("tanh", x, [](auto v) { return vector_tanh(v); });
   return record("tanh", y).input(x, [](const Tensor& t, const Tensor& dy) {
     return slope_gradient(
         "tanh", dy, t, [](auto v) { return 1 - v * v; },
@@ -55,18 +53,18 @@ Tensor softplus(const Tensor& x) {
   Tensor y = map_float("softplus", x, [](auto v) { return softplus_of(v); });
   return record("softplus", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
-        "softplus", dy, x, [](auto v) { return sigmoid_of(v); },
+        "softplus", dy, x, [](auto v) { return vector_sigmoid(v); },
         [](const Tensor& v) { return sigmoid(v); });
   });
 }
 
 Tensor silu(const Tensor& x) {
-  Tensor y = map_float("silu", x, [](auto v) { return v * sigmoid_of(v); });
+  Tensor y = map_float("silu", x, [](auto v) { return v * vector_sigmoid(v); });
   return record("silu", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
         "silu", dy, x,
         [](auto v) {
-          const auto s = sigmoid_of(v);
+          const auto s = vector_sigmoid(v);
           return s * (1 + v * (1 - s));
         },
         [](const Tensor& v) {
