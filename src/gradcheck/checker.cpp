@@ -98,6 +98,7 @@ GradcheckReport Checker::run() {
     side_ = subject_.tape_side(options_.gradient_hook);
     measure_all();
     report = judged(side_, claims_);
+    if (options_.fast && report.status == GradcheckStatus::mismatch) name_element(report);
     if (side_.difference > kSameFunction) {
       report.status = GradcheckStatus::mismatch;
       report.message = fmt::format(
@@ -129,6 +130,78 @@ GradcheckReport Checker::judged(const TapeSide& side, const AllClaims& claims) c
   report.coverage = side.coverage;
   judge(report, subject_.variables(), measured_, claims, side.depends, options_);
   return report;
+}
+
+double Checker::disagreement(std::size_t variable, std::size_t cotangent,
+                             const std::vector<double>& direction) {
+  std::vector<Claim> at;
+  for (const std::vector<Tensor>& gradients : side_.gradients) {
+    const std::span<const double> g = gradients[variable].data<double>();
+    at.push_back({along(g, direction), largest_of(g), options_.tolerance, options_.bars});
+  }
+  DirectionProbe probe(subject_, variable, direction);
+  const Slope slope = measure(subject_, probe, at, false)[cotangent];
+  return std::abs(slope.estimate.value - at[cotangent].slope);
+}
+
+void Checker::name_element(GradcheckReport& report) {
+  std::size_t variable = 0;
+  std::size_t cotangent = 0;
+  std::size_t number = 0;
+  double most = 0;
+  for (std::size_t v = 0; v < measured_.size(); ++v) {
+    for (std::size_t i = 0; i < measured_[v].elements.size(); ++i) {
+      const std::vector<Claim> at = claims_at(v, i);
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        const Slope& slope = measured_[v].slopes[i][k];
+        const double error = std::abs(slope.estimate.value - at[k].slope) / at[k].scale;
+        if (slope.kink || agrees(slope, at[k]) || error <= most) continue;
+        variable = v;
+        cotangent = k;
+        number = i;
+        most = error;
+      }
+    }
+  }
+  if (!(most > 0)) return;
+  const auto chosen = static_cast<std::size_t>(measured_[variable].elements[number]);
+  const std::vector<double>& whole = directions_[variable][chosen];
+  std::size_t begin = 0;
+  std::size_t end = whole.size();
+  const auto part = [&](std::size_t from, std::size_t to) {
+    std::vector<double> direction(whole.size(), 0.0);
+    std::copy(whole.begin() + static_cast<std::ptrdiff_t>(from),
+              whole.begin() + static_cast<std::ptrdiff_t>(to),
+              direction.begin() + static_cast<std::ptrdiff_t>(from));
+    return direction;
+  };
+  while (end - begin > 1) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    const double low = disagreement(variable, cotangent, part(begin, middle));
+    const double high = disagreement(variable, cotangent, part(middle, end));
+    (low >= high ? end : begin) = middle;
+  }
+  GradcheckOptions options = options_;
+  options.fast = false;
+  options.worst = 1;
+  Measured one;
+  one.elements.push_back(static_cast<std::int64_t>(begin));
+  AllClaims claims(1);
+  std::vector<Claim> at;
+  for (const std::vector<Tensor>& gradients : side_.gradients) {
+    const std::span<const double> g = gradients[variable].data<double>();
+    claims[0].push_back({{g[begin]}, largest_of(g)});
+    at.push_back({g[begin], largest_of(g), options.tolerance, options.bars});
+  }
+  ElementProbe probe(subject_, variable, one.elements[0]);
+  one.slopes.push_back(measure(subject_, probe, at, true));
+  subject_.restore(variable);
+  GradcheckReport found;
+  judge(found, {subject_.variables()[variable]}, {one}, claims, true, options);
+  if (found.status != GradcheckStatus::mismatch) return;
+  report.worst.insert(report.worst.begin(), found.worst.front());
+  report.message = fmt::format("{}; halving the direction leads to {}", report.message,
+                               describe(found.worst.front()));
 }
 
 std::vector<Claim> Checker::claims_at(std::size_t variable, std::size_t i) const {

@@ -28,6 +28,11 @@ class Checker {
   void measure_all();
   [[nodiscard]] std::vector<Claim> claims_at(std::size_t variable, std::size_t i) const;
   [[nodiscard]] GradcheckReport judged(const TapeSide& side, const AllClaims& claims) const;
+  // Fast mode: the element behind a direction that disagrees, by halving the direction. It is put
+  // in front of the report's list.
+  void name_element(GradcheckReport& report);
+  [[nodiscard]] double disagreement(std::size_t variable, std::size_t cotangent,
+                                    const std::vector<double>& direction);
 
   GradcheckOptions options_;
   Subject subject_;

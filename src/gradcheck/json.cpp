@@ -64,6 +64,7 @@ Json to_json(const OpCheck& op) {
   json.set("worst_relative", op.worst_relative).set("widest_relative", op.widest_relative);
   json.set("worst_sample", op.worst_sample).set("evaluations", op.evaluations);
   json.set("coverage", texts(op.coverage));
+  if (op.from_composition >= 0) json.set("from_composition", op.from_composition);
   Json failures = Json::array();
   for (const GradcheckReport& report : op.failures) failures.push(to_json(report));
   json.set("failures", std::move(failures));

@@ -7,9 +7,14 @@
 
 #include <tapehead/tape.hpp>
 
+#include "gradcheck/composition.hpp"
+
 namespace tapehead::detail {
 
 namespace {
+
+// Sums in another order, but the same function.
+constexpr double kSameFunction = 1e-12;
 
 bool any_without_elements(const std::vector<Tensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(),
@@ -88,6 +93,18 @@ OpCheck check_op(const OpEntry& entry, const GradcheckOptions& options) {
         gradcheck(sample.call, sample.inputs, options_for(entry, sample, options));
     add(op, report, sample);
     coverage.insert(report.coverage.begin(), report.coverage.end());
+    if (sample.composition) {
+      const Agreement agreement = compare_with_composition(sample);
+      const double worst = std::max(agreement.value, agreement.gradient);
+      op.from_composition = std::max(op.from_composition, worst);
+      if (!(worst <= kSameFunction)) {
+        fail(
+            GradcheckStatus::mismatch,
+            fmt::format("{}: the kernel differs from its composition of plain ops by {:.1e} of the "
+                        "largest in value, by {:.1e} in gradient",
+                        sample.name, agreement.value, agreement.gradient));
+      }
+    }
     if (report.passed()) {
       any_slope = true;
       continue;

@@ -23,6 +23,7 @@ struct OpCheck {
   std::int64_t within_three_bars = 0;
   double worst_relative = 0;  // over the samples
   double widest_relative = 0;
+  double from_composition = -1;  // largest difference of value or gradient; -1: it has none
   std::string worst_sample;
   std::int64_t evaluations = 0;
   double seconds = 0;

@@ -58,7 +58,8 @@ bool same_all_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_double_bits);
 }
 
-// Largest |a - b| over the largest |b|; infinite for other sizes. Equal infinities differ by 0.
+}  // namespace
+
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double most = 0;
@@ -70,8 +71,6 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   if (most == 0) return 0;
   return scale > 0 ? most / scale : std::numeric_limits<double>::infinity();
 }
-
-}  // namespace
 
 std::string element_name(const Variable& variable, std::int64_t index) {
   const int rank = variable.shape.rank();

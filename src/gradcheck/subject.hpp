@@ -62,6 +62,8 @@ class Subject {
     std::string message;
   };
   [[nodiscard]] Stop prepare();
+  // Floating outputs at the base point, one after the other.
+  [[nodiscard]] const std::vector<double>& outputs() const { return base_; }
   // Rounding error of each output, from 8 evaluations a few thousand ulps apart.
   void measure_noise();
   // Whether the base point still gives the same bits.
@@ -97,6 +99,9 @@ class Subject {
   std::vector<long double> sums_;
   std::int64_t evaluations_ = 0;
 };
+
+// Largest |a - b| over the largest |b|; infinite for other sizes. Equal infinities differ by 0.
+[[nodiscard]] double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
 // "name[3,17]", or the name alone for a scalar.
 [[nodiscard]] std::string element_name(const Variable& variable, std::int64_t index);

@@ -16,7 +16,9 @@ std::string note(const OpCheck& op) {
   if (op.status != GradcheckStatus::pass)
     return fmt::format("{}: {}", name_of(op.status), op.message);
   if (!op.differentiable) return "no gradient";
-  return op.kinks > 0 ? fmt::format("{} at expected kinks", op.kinks) : "";
+  if (op.kinks > 0) return fmt::format("{} at expected kinks", op.kinks);
+  return op.from_composition < 0 ? ""
+                                 : fmt::format("{:.0e} from its composition", op.from_composition);
 }
 
 double widest(const GradcheckReport& report) {

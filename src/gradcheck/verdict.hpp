@@ -27,6 +27,11 @@ using AllClaims = std::vector<std::vector<Claims>>;  // [variable][cotangent]
 [[nodiscard]] AllClaims claims_of(const TapeSide& side, const std::vector<Measured>& measured,
                                   const std::vector<std::vector<std::vector<double>>>& directions);
 
+[[nodiscard]] double along(std::span<const double> gradient, const std::vector<double>& direction);
+[[nodiscard]] double largest_of(std::span<const double> gradient);  // of the finite ones
+// "input0[3]: the tape says ..., differences say ..."
+[[nodiscard]] std::string describe(const GradcheckElement& element);
+
 // Fills status, message, tensors, worst, histogram and counts.
 void judge(GradcheckReport& report, const std::vector<Variable>& variables,
            const std::vector<Measured>& measured, const AllClaims& claims, bool depends,

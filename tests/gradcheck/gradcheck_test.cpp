@@ -346,4 +346,7 @@ TEST_CASE("fast mode costs the same for any size and still sees one bad element"
       check_one(square(1.001, 1234), randn({50, 100}, rng, DType::f64), fast);
   INFO(to_string(bad));
   CHECK(bad.status == GradcheckStatus::mismatch);
+  // Halving the direction finds the one bad element.
+  CHECK(bad.worst.front().name == "input0[12,34]");
+  CHECK(bad.evaluations < 500);
 }
