@@ -5,6 +5,7 @@ int main(int argc, char** argv) {
   tapehead::cli::add_train(cli);
   tapehead::cli::add_tasks(cli);
   tapehead::cli::add_ops(cli);
+  tapehead::cli::add_gradcheck(cli);
   tapehead::cli::add_selftest(cli);
   return cli.run(argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -119,14 +120,16 @@ Subject::~Subject() {
 }
 
 void Subject::move(std::size_t variable, std::int64_t index, double value) {
-  const Variable& v = variables_[variable];
+  Variable& v = variables_[variable];
   if (v.param.defined()) {
-    // The whole parameter: the element moved before this one goes back to its place.
-    const std::int64_t at = params_->offset(v.param.index());
-    params_->write("gradcheck", [&v, at, index, value](std::span<double> flat) {
-      std::copy(v.base.begin(), v.base.end(), flat.begin() + at);
-      flat[static_cast<std::size_t>(at + index)] = value;
-    });
+    // The element that was moved before this one goes back to its place.
+    const std::int64_t begin = params_->offset(v.param.index());
+    const auto put = [&](std::span<double> flat) {
+      const auto before = static_cast<std::size_t>(std::exchange(v.moved, index));
+      flat[static_cast<std::size_t>(begin) + before] = v.base[before];
+      flat[static_cast<std::size_t>(begin + index)] = value;
+    };
+    params_->write("gradcheck", [&put](std::span<double> flat) { put(flat); });
     return;
   }
   Tensor moved = empty(v.shape, DType::f64);

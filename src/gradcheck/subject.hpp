@@ -26,6 +26,7 @@ struct Variable {
   double scale = 1;          // root mean square of them; 1 when all are 0
   int input = -1;            // index among the inputs, or -1
   Param param = {};
+  std::int64_t moved = 0;  // of a parameter: the element that `move` moved last
 };
 
 // Gradients of the contraction of the outputs with each cotangent, as the tape sees them.

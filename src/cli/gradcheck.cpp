@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <tapehead/catalog.hpp>
+
+#include "cli/cli.hpp"
+#include "cli/gradcheck_things.hpp"
+#include "gradcheck/json.hpp"
+#include "gradcheck/suite.hpp"
+
+namespace tapehead::cli {
+
+namespace {
+
+struct Settings {
+  std::vector<std::string> names;
+  Sizes sizes;
+  GradcheckOptions check;
+  bool self_test = false;
+  bool markdown = false;
+  std::string write;
+};
+
+struct Chosen {
+  std::vector<OpEntry> ops;
+  std::vector<ModuleEntry> modules;
+};
+
+// "encoder-layer" for EncoderLayer, "layer-norm" for layer_norm.
+std::string plain(const std::string& name) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '_' || c == '-') continue;
+    text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
+
+Chosen choose(const Settings& s) {
+  Chosen chosen;
+  if (!(s.sizes == Sizes{})) {
+    if (s.names.empty())
+      throw Misuse(
+          fmt::format("sizes need a name to go with: one of {}", fmt::join(sized_kinds(), ", ")));
+    for (const std::string& name : s.names) chosen.modules.push_back(sized_thing(name, s.sizes));
+    return chosen;
+  }
+  if (s.names.empty()) return {op_catalog(), module_catalog()};
+  for (const std::string& name : s.names) {
+    const std::size_t before = chosen.ops.size() + chosen.modules.size();
+    for (const OpEntry& op : op_catalog()) {
+      if (op.name == name || op.family == name) chosen.ops.push_back(op);
+    }
+    for (const ModuleEntry& module : module_catalog()) {
+      // An op and a module may share a plain name: linear and Linear.
+      if (module.name == name || (chosen.ops.size() + chosen.modules.size() == before &&
+                                  plain(module.name) == plain(name)))
+        chosen.modules.push_back(module);
+    }
+    if (chosen.ops.size() + chosen.modules.size() > before) continue;
+    if (std::find(sized_kinds().begin(), sized_kinds().end(), name) != sized_kinds().end()) {
+      chosen.modules.push_back(sized_thing(name, s.sizes));
+      continue;
+    }
+    throw Misuse(fmt::format(
+        "gradcheck: there is no op, family or module named '{}'; `tapehead ops` lists the ops",
+        name));
+  }
+  return chosen;
+}
+
+constexpr const char* kBegin = "<!-- gradcheck: begin -->";
+constexpr const char* kEnd = "<!-- gradcheck: end -->";
+
+// Replaces what stands between the two markers.
+void write_between_markers(const std::string& path, const std::string& text) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream whole;
+  whole << in.rdbuf();
+  if (!in) throw Misuse(fmt::format("--write: {} cannot be read", path));
+  const std::string old = whole.str();
+  const std::size_t begin = old.find(kBegin);
+  const std::size_t end = old.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin)
+    throw Misuse(fmt::format("--write: {} must hold the lines {} and {}", path, kBegin, kEnd));
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << old.substr(0, begin) << kBegin << '\n' << text << old.substr(end);
+  if (!out.flush()) throw std::runtime_error(fmt::format("{} cannot be written", path));
+}
+
+int self_test(const Settings& s, Output& out) {
+  const Chosen chosen = choose(s);
+  const detail::SelfTest test = detail::self_test_suite(chosen.ops);
+  out.say(detail::to_string(test));
+  out.result() = detail::to_json(test);
+  return test.passed() ? kDone : static_cast<int>(GradcheckStatus::mismatch);
+}
+
+int check(const Settings& s, Output& out) {
+  const Chosen chosen = choose(s);
+  const detail::Suite suite = detail::check_suite(chosen.ops, chosen.modules, s.check);
+  out.result() = detail::to_json(suite);
+  const std::string markdown = detail::to_markdown(suite);
+  // One thing is shown in full.
+  if (s.markdown) {
+    out.say(markdown);
+  } else if (chosen.ops.empty() && suite.modules.size() == 1) {
+    out.say(to_string(suite.modules.front().report));
+  } else {
+    out.say(detail::to_string(suite));
+  }
+  if (!s.write.empty()) write_between_markers(s.write, markdown);
+  return static_cast<int>(suite.status());
+}
+
+}  // namespace
+
+void add_gradcheck(Cli& cli) {
+  const auto s = std::make_shared<Settings>();
+  Verb verb =
+      cli.verb("gradcheck", "Check gradients against differences with error bars",
+               [s](Output& out) { return s->self_test ? self_test(*s, out) : check(*s, out); });
+  verb.arguments("WHAT", s->names, "Ops, families or modules; everything when left out");
+  verb.flag("--self-test", s->self_test, "Plant faults in the ops and see that each is caught");
+  verb.flag("--fast", s->check.fast, "Random directions in place of single elements");
+  verb.option("--tolerance", s->check.tolerance, "X", "Allowed error over the largest gradient");
+  verb.option("--cotangents", s->check.cotangents, "N", "Random cotangents, at least 2");
+  verb.option("--worst", s->check.worst, "N", "Elements listed in a report");
+  verb.flag("--markdown", s->markdown, "Print a Markdown table");
+  verb.option("--write", s->write, "FILE", "Put the Markdown table between the markers of FILE");
+  verb.option("--batch", s->sizes.batch, "B", "Samples");
+  verb.option("--time", s->sizes.time, "T", "Queries of each sample");
+  verb.option("--keys", s->sizes.keys, "S", "Keys of each sample; 0: as many as queries");
+  verb.option("--width", s->sizes.width, "D", "Model width");
+  verb.option("--heads", s->sizes.heads, "H", "Heads; the width must divide by them");
+  verb.option("--hidden", s->sizes.hidden, "F", "Width inside the feed-forward");
+  verb.option("--layers", s->sizes.layers, "N", "Encoder layers");
+  verb.option("--symbols", s->sizes.symbols, "V", "Vocabulary of the encoder model");
+  verb.option("--norm", s->sizes.norm, "PLACE", "post or pre");
+  verb.option("--activation", s->sizes.activation, "NAME", "relu, gelu, gelu_tanh or silu");
+  verb.option("--mask", s->sizes.mask, "NAME",
+              "none, causal, padding, window, blocked-row; joined by +");
+  verb.flag("--no-bias", s->sizes.no_bias, "Attention without biases");
+  verb.footer(
+      "  tapehead gradcheck                                      everything\n"
+      "  tapehead gradcheck softmax layer_norm                   two ops\n"
+      "  tapehead gradcheck attention --heads 4 --mask causal    one module in your sizes\n"
+      "  tapehead gradcheck --self-test                          is the checker itself any good?\n"
+      "\n"
+      "Exit status: 0 pass, 1 mismatch, 2 misused, 3 kink, 4 not repeatable, 5 nothing checked,\n"
+      "6 not finite. With sizes, WHAT is attention, headwise, encoder-layer, encoder,\n"
+      "encoder-model or feed-forward.");
+}
+
+}  // namespace tapehead::cli

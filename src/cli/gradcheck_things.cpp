@@ -1,0 +1,228 @@
+#include "cli/gradcheck_things.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tapehead/nn.hpp>
+
+#include "cli/cli.hpp"
+
+namespace tapehead::cli {
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+std::vector<std::string> split_at_plus(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] != '+') continue;
+    parts.push_back(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return parts;
+}
+
+Mask one_mask(const std::string& name, const Sizes& s, std::int64_t keys) {
+  if (name == "none") return Mask();
+  if (name == "causal") {
+    return keys == s.time ? Mask::causal(s.time) : Mask::causal(s.time, keys, Align::last);
+  }
+  if (name == "window") return Mask::window(1, 1);
+  if (name == "padding") {
+    // Sample 0 is full, each further one a key shorter, down to one.
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < s.batch; ++b)
+      lengths.push_back(std::max(keys - b, std::min<std::int64_t>(keys, 1)));
+    return Mask::lengths(std::move(lengths), keys);
+  }
+  if (name == "blocked-row") {
+    return Mask::rule([last = s.batch - 1](std::int64_t batch, std::int64_t, std::int64_t query,
+                                           std::int64_t) { return batch != last || query != 0; },
+                      "query 0 of the last sample sees nothing");
+  }
+  throw Misuse(fmt::format(
+      "--mask: '{}' is unknown; known are none, causal, padding, window and blocked-row, joined by "
+      "+ as in causal+padding",
+      name));
+}
+
+Mask mask_of(const Sizes& s, std::int64_t keys) {
+  Mask mask;
+  for (const std::string& name : split_at_plus(s.mask)) mask = mask & one_mask(name, s, keys);
+  return mask;
+}
+
+Activation activation_of(const Sizes& s) {
+  if (s.activation == "relu") return Activation::relu;
+  if (s.activation == "gelu") return Activation::gelu;
+  if (s.activation == "gelu_tanh") return Activation::gelu_tanh;
+  if (s.activation == "silu") return Activation::silu;
+  throw Misuse(fmt::format("--activation: '{}' is unknown; known are relu, gelu, gelu_tanh, silu",
+                           s.activation));
+}
+
+EncoderOptions encoder_options(const Sizes& s) {
+  EncoderOptions o;
+  o.layers = s.layers;
+  o.width = s.width;
+  o.heads = s.heads;
+  o.hidden = s.hidden;
+  o.activation = activation_of(s);
+  if (s.norm != "post" && s.norm != "pre")
+    throw Misuse(fmt::format("--norm: '{}' is unknown; known are post and pre", s.norm));
+  o.norm = s.norm == "pre" ? NormPlace::pre : NormPlace::post;
+  return o;
+}
+
+// Biases and gains start at 0 and 1, where some wrong gradients are right.
+void move_from_special_values(Params& params) {
+  Rng rng = Rng(params.seed(), Stream::check).fork("start");
+  params.write("gradcheck", [&](std::span<double> flat) {
+    for (double& value : flat) value += rng.uniform(-0.3, 0.3);
+  });
+}
+
+template <class Make, class Call>
+ModuleCase sized_case(const Sizes& s, std::vector<Shape> inputs, Make make, Call call) {
+  std::string name = fmt::format("batch {}, time {}, width {}, {} head{}, mask {}", s.batch, s.time,
+                                 s.width, s.heads, s.heads == 1 ? "" : "s", s.mask);
+  return {std::move(name), [=](Params& params) {
+            const auto module = make(Scope(params));
+            move_from_special_values(params);
+            ModuleSample sample;
+            for (std::size_t i = 0; i < inputs.size(); ++i) {
+              Rng rng = Rng(params.seed(), Stream::check).fork("input").fork(i);
+              sample.inputs.push_back(randn(inputs[i], rng, params.dtype()));
+            }
+            sample.call = [=](const Tensors& x) { return Tensors{call(module, x)}; };
+            return sample;
+          }};
+}
+
+ModuleCase attention_case(const Sizes& s) {
+  const std::int64_t keys = s.keys > 0 ? s.keys : s.time;
+  MultiHeadOptions o;
+  o.width = s.width;
+  o.heads = s.heads;
+  o.bias = !s.no_bias;
+  const auto make = [o](const Scope& scope) { return MultiHeadAttention(scope, o); };
+  const Mask mask = mask_of(s, keys);
+  return sized_case(
+      s, {{s.batch, s.time, s.width}, {s.batch, keys, s.width}, {s.batch, keys, s.width}}, make,
+      [mask](const MultiHeadAttention& m, const Tensors& x) { return m(x[0], x[1], x[2], mask); });
+}
+
+ModuleCase headwise_case(const Sizes& s) {
+  const std::int64_t keys = s.keys > 0 ? s.keys : s.time;
+  HeadwiseOptions o;
+  o.width = s.width;
+  o.heads = s.heads;
+  const auto make = [o](const Scope& scope) { return HeadwiseAttention(scope, o); };
+  const Mask mask = mask_of(s, keys);
+  return sized_case(
+      s, {{s.batch, keys, s.width}, {s.batch, keys, s.width}, {s.batch, s.time, s.width}}, make,
+      [mask](const HeadwiseAttention& m, const Tensors& x) { return m(x[0], x[1], x[2], mask); });
+}
+
+ModuleCase layer_case(const Sizes& s) {
+  const Mask mask = mask_of(s, s.time);
+  return sized_case(
+      s, {{s.batch, s.time, s.width}},
+      [o = encoder_options(s)](const Scope& scope) { return EncoderLayer(scope, o); },
+      [mask](const EncoderLayer& m, const Tensors& x) { return m(x[0], mask); });
+}
+
+ModuleCase encoder_case(const Sizes& s) {
+  const Mask mask = mask_of(s, s.time);
+  return sized_case(
+      s, {{s.batch, s.time, s.width}},
+      [o = encoder_options(s)](const Scope& scope) { return Encoder(scope, o); },
+      [mask](const Encoder& m, const Tensors& x) { return m(x[0], mask); });
+}
+
+ModuleCase model_case(const Sizes& s) {
+  EncoderModelOptions o;
+  o.symbols = s.symbols;
+  o.classes = s.symbols;
+  o.max_length = s.time;
+  o.encoder = encoder_options(s);
+  Rng rng(1, Stream::check);
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> wanted;
+  for (std::int64_t i = 0; i < s.batch * s.time; ++i) {
+    ids.push_back(rng.below(s.symbols));
+    wanted.push_back(rng.below(s.symbols));
+  }
+  const Tensor in = tensor(std::span<const std::int64_t>(ids), {s.batch, s.time});
+  const Tensor target = tensor(std::span<const std::int64_t>(wanted), {s.batch, s.time});
+  const Mask mask = mask_of(s, s.time);
+  return sized_case(
+      s, {}, [o](const Scope& scope) { return EncoderModel(scope, o); },
+      [=](const EncoderModel& m, const Tensors&) { return cross_entropy(m(in, mask), target); });
+}
+
+ModuleCase feed_forward_case(const Sizes& s) {
+  FeedForwardOptions o;
+  o.width = s.width;
+  o.hidden = s.hidden;
+  o.activation = activation_of(s);
+  return sized_case(
+      s, {{s.batch, s.time, s.width}}, [o](const Scope& scope) { return FeedForward(scope, o); },
+      [](const FeedForward& m, const Tensors& x) { return m(x[0]); });
+}
+
+void check_sizes(const Sizes& s) {
+  const auto at_least_one = [](const char* option, std::int64_t value) {
+    if (value < 1) throw Misuse(fmt::format("{} must be 1 or more, got {}", option, value));
+  };
+  at_least_one("--batch", s.batch);
+  at_least_one("--time", s.time);
+  at_least_one("--width", s.width);
+  at_least_one("--heads", s.heads);
+  at_least_one("--hidden", s.hidden);
+  at_least_one("--layers", s.layers);
+  at_least_one("--symbols", s.symbols);
+  if (s.keys < 0) throw Misuse(fmt::format("--keys must be 0 or more, got {}", s.keys));
+}
+
+}  // namespace
+
+const std::vector<std::string>& sized_kinds() {
+  static const std::vector<std::string> kinds{"attention", "headwise",      "encoder-layer",
+                                              "encoder",   "encoder-model", "feed-forward"};
+  return kinds;
+}
+
+ModuleEntry sized_thing(const std::string& kind, const Sizes& sizes) {
+  check_sizes(sizes);
+  ModuleEntry entry;
+  entry.name = kind;
+  if (kind == "attention") {
+    entry.cases.push_back(attention_case(sizes));
+  } else if (kind == "headwise") {
+    entry.cases.push_back(headwise_case(sizes));
+  } else if (kind == "encoder-layer") {
+    entry.cases.push_back(layer_case(sizes));
+  } else if (kind == "encoder") {
+    entry.cases.push_back(encoder_case(sizes));
+  } else if (kind == "encoder-model") {
+    entry.cases.push_back(model_case(sizes));
+  } else if (kind == "feed-forward") {
+    entry.cases.push_back(feed_forward_case(sizes));
+  } else {
+    throw Misuse(fmt::format("'{}' has no sizes to choose; with sizes, name one of {}", kind,
+                             fmt::join(sized_kinds(), ", ")));
+  }
+  // Sizes that do not fit each other are found by building the module once.
+  as_misuse([&] {
+    Params params(1, DType::f64);
+    const ModuleSample sample = entry.cases.front().build(params);
+    (void)sample.call(sample.inputs);
+  });
+  return entry;
+}
+
+}  // namespace tapehead::cli

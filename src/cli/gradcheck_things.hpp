@@ -1,0 +1,34 @@
+// What `tapehead gradcheck` can build in the user's sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tapehead/catalog.hpp>
+
+namespace tapehead::cli {
+
+struct Sizes {
+  std::int64_t batch = 2;
+  std::int64_t time = 5;
+  std::int64_t keys = 0;  // 0: as many as `time`
+  std::int64_t width = 12;
+  std::int64_t heads = 1;
+  std::int64_t hidden = 24;
+  std::int64_t layers = 1;
+  std::int64_t symbols = 10;
+  std::string norm = "post";        // or pre
+  std::string activation = "relu";  // gelu, gelu_tanh, silu
+  std::string mask = "none";        // none, causal, padding, window, blocked-row; joined by +
+  bool no_bias = false;
+
+  friend bool operator==(const Sizes&, const Sizes&) = default;
+};
+
+// One module of the named kind with these sizes, as a catalog entry with one case. Misuse for a
+// kind that is unknown or sizes that do not fit.
+[[nodiscard]] ModuleEntry sized_thing(const std::string& kind, const Sizes& sizes);
+[[nodiscard]] const std::vector<std::string>& sized_kinds();
+
+}  // namespace tapehead::cli
