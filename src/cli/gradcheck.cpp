@@ -28,6 +28,7 @@ struct Settings {
 struct Chosen {
   std::vector<OpEntry> ops;
   std::vector<ModuleEntry> modules;
+  detail::Zeros zeros = detail::Zeros::declared;
 };
 
 // "encoder-layer" for EncoderLayer, "layer-norm" for layer_norm.
@@ -48,9 +49,10 @@ Chosen choose(const Settings& s) {
       throw Misuse(
           fmt::format("sizes need a name to go with: one of {}", fmt::join(sized_kinds(), ", ")));
     for (const std::string& name : s.names) chosen.modules.push_back(sized_thing(name, s.sizes));
+    chosen.zeros = detail::Zeros::allowed;
     return chosen;
   }
-  if (s.names.empty()) return {op_catalog(), module_catalog()};
+  if (s.names.empty()) return {op_catalog(), module_catalog(), detail::Zeros::declared};
   for (const std::string& name : s.names) {
     const std::size_t before = chosen.ops.size() + chosen.modules.size();
     for (const OpEntry& op : op_catalog()) {
@@ -65,6 +67,7 @@ Chosen choose(const Settings& s) {
     if (chosen.ops.size() + chosen.modules.size() > before) continue;
     if (std::find(sized_kinds().begin(), sized_kinds().end(), name) != sized_kinds().end()) {
       chosen.modules.push_back(sized_thing(name, s.sizes));
+      chosen.zeros = detail::Zeros::allowed;
       continue;
     }
     throw Misuse(fmt::format(
@@ -103,7 +106,8 @@ int self_test(const Settings& s, Output& out) {
 
 int check(const Settings& s, Output& out) {
   const Chosen chosen = choose(s);
-  const detail::Suite suite = detail::check_suite(chosen.ops, chosen.modules, s.check);
+  const detail::Suite suite =
+      detail::check_suite(chosen.ops, chosen.modules, s.check, chosen.zeros);
   out.result() = detail::to_json(suite);
   const std::string markdown = detail::to_markdown(suite);
   // One thing is shown in full.
@@ -111,6 +115,11 @@ int check(const Settings& s, Output& out) {
     out.say(markdown);
   } else if (chosen.ops.empty() && suite.modules.size() == 1) {
     out.say(to_string(suite.modules.front().report));
+  } else if (chosen.ops.size() == 1 && suite.modules.empty() && suite.ops.front().differentiable) {
+    out.say(detail::to_string(suite));
+    if (suite.ops.front().failures.empty())
+      out.say(fmt::format("\nThe sample with the worst error:\n{}",
+                          to_string(suite.ops.front().worst)));
   } else {
     out.say(detail::to_string(suite));
   }

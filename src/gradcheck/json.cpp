@@ -62,7 +62,7 @@ Json to_json(const OpCheck& op) {
   json.set("samples", op.samples).set("compared", op.compared).set("kinks", op.kinks);
   json.set("within_one_bar", op.within_one_bar).set("within_three_bars", op.within_three_bars);
   json.set("worst_relative", op.worst_relative).set("widest_relative", op.widest_relative);
-  json.set("worst_sample", op.worst_sample).set("evaluations", op.evaluations);
+  json.set("worst_sample", op.worst.name).set("evaluations", op.evaluations);
   json.set("coverage", texts(op.coverage));
   if (op.from_composition >= 0) json.set("from_composition", op.from_composition);
   Json failures = Json::array();

@@ -21,11 +21,13 @@ struct ModuleCheck {
 [[nodiscard]] GradcheckReport check_stripe(const ModuleEntry& entry, const ModuleCase& module_case,
                                            std::int64_t stripe, std::int64_t stripes,
                                            GradcheckOptions options);
-// The stripes put together. A parameter whose gradient is 0 throughout must be declared, and the
-// reverse: else a part of the model that nothing trains would pass.
-[[nodiscard]] ModuleCheck joined(const ModuleEntry& entry, const ModuleCase& module_case,
-                                 const std::vector<GradcheckReport>& stripes);
-[[nodiscard]] ModuleCheck check_module(const ModuleEntry& entry, const ModuleCase& module_case,
-                                       const GradcheckOptions& options = {});
+// What a parameter whose gradient is 0 throughout means. In the catalog each is declared, and an
+// undeclared one fails: else a part of the model that nothing trains would pass. In sizes of the
+// user's own there are good reasons for it, such as a single key.
+enum class Zeros { declared, allowed };
 
+// The stripes put together.
+[[nodiscard]] ModuleCheck joined(const ModuleEntry& entry, const ModuleCase& module_case,
+                                 const std::vector<GradcheckReport>& stripes,
+                                 Zeros zeros = Zeros::declared);
 }  // namespace tapehead::detail

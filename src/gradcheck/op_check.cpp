@@ -36,7 +36,7 @@ std::string recorded_output(const OpSample& sample) {
   return "";
 }
 
-void add(OpCheck& op, const GradcheckReport& report, const OpSample& sample) {
+void add(OpCheck& op, const GradcheckReport& report) {
   op.compared += report.compared;
   op.within_one_bar += report.within_one_bar;
   op.within_three_bars += report.within_three_bars;
@@ -46,8 +46,8 @@ void add(OpCheck& op, const GradcheckReport& report, const OpSample& sample) {
     op.kinks += tensor.kinks;
     op.widest_relative = std::max(op.widest_relative, tensor.widest_relative);
   }
-  if (op.worst_sample.empty() || report.worst_relative() > op.worst_relative) {
-    op.worst_sample = sample.name;
+  if (op.worst.name.empty() || report.worst_relative() > op.worst_relative) {
+    op.worst = report;
     op.worst_relative = report.worst_relative();
   }
 }
@@ -91,7 +91,7 @@ OpCheck check_op(const OpEntry& entry, const GradcheckOptions& options) {
     }
     const GradcheckReport report =
         gradcheck(sample.call, sample.inputs, options_for(entry, sample, options));
-    add(op, report, sample);
+    add(op, report);
     coverage.insert(report.coverage.begin(), report.coverage.end());
     if (sample.composition) {
       const Agreement agreement = compare_with_composition(sample);

@@ -24,7 +24,7 @@ struct OpCheck {
   double worst_relative = 0;  // over the samples
   double widest_relative = 0;
   double from_composition = -1;  // largest difference of value or gradient; -1: it has none
-  std::string worst_sample;
+  GradcheckReport worst;         // of the sample with the worst error
   std::int64_t evaluations = 0;
   double seconds = 0;
   std::vector<std::string> coverage;

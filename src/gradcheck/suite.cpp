@@ -45,7 +45,7 @@ GradcheckStatus Suite::status() const {
 }
 
 Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry>& modules,
-                  const GradcheckOptions& options) {
+                  const GradcheckOptions& options, Zeros zeros) {
   const auto start = std::chrono::steady_clock::now();
   struct Case {
     const ModuleEntry* entry;
@@ -74,7 +74,8 @@ Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry
   for (std::size_t i = 0; i < ops.size(); ++i)
     jobs.emplace_back([&, i] { suite.ops[i] = check_op(ops[i], options); });
   run_jobs(jobs);
-  for (const Case& c : cases) suite.modules.push_back(joined(*c.entry, *c.module_case, c.stripes));
+  for (const Case& c : cases)
+    suite.modules.push_back(joined(*c.entry, *c.module_case, c.stripes, zeros));
   suite.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return suite;
 }

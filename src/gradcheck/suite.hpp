@@ -26,7 +26,8 @@ struct Suite {
 
 [[nodiscard]] Suite check_suite(const std::vector<OpEntry>& ops,
                                 const std::vector<ModuleEntry>& modules,
-                                const GradcheckOptions& options = {});
+                                const GradcheckOptions& options = {},
+                                Zeros zeros = Zeros::declared);
 
 [[nodiscard]] SelfTest self_test_suite(const std::vector<OpEntry>& ops);
 
