@@ -126,7 +126,7 @@ Cli::Cli() : state_(std::make_unique<State>()) {
   app.get_formatter()->column_width(34);
   app.require_subcommand(0, 1);  // a second verb's name is a word like any other
   app.footer(
-      "\nExamples:\n"
+      "Examples:\n"
       "  tapehead train reverse              train an encoder, see what it learnt\n"
       "  tapehead train reverse --seed 1     the same with other data and weights\n"
       "  tapehead train --help               all options of a verb\n"
@@ -177,9 +177,10 @@ std::string parse_error(const CLI::App* verb, const CLI::ParseError& error) {
   const std::string where = verb != nullptr ? verb->get_name() : "";
   std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    // "--epochs: 1 required TEXT missing", or "--json was given a disallowed flag override".
+    // "--epochs: 1 required TEXT missing", or "json was given a disallowed flag override".
+    const std::size_t name = what.find_first_not_of('-');
     what =
-        fmt::format("{} {}", what.substr(0, what.find_first_of(": ")),
+        fmt::format("--{} {}", what.substr(name, what.find_first_of(": ") - name),
                     what.find("missing") != std::string::npos ? "needs a value" : "takes no value");
   }
   return fmt::format("{}{}{}; see 'tapehead {}{}--help'", where, where.empty() ? "" : ": ", what,

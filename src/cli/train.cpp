@@ -60,7 +60,7 @@ struct Probe {
   Sequences samples;
   Tensor predicted;           // [N,T]
   report::HeatMap attention;  // of the first sequence, first layer and head
-  std::optional<double> on_source;
+  std::optional<SourceAttention> on_source;
 };
 
 Probe look_inside(const Task& task, const EncoderModel& model, const Sequences& test) {
@@ -72,8 +72,7 @@ Probe look_inside(const Task& task, const EncoderModel& model, const Sequences& 
   probe.samples = first(8);
   probe.predicted = argmax(model(probe.samples.inputs));
 
-  const Sequences many = first(1000);
-  const Tensor weights = model.with_weights(many.inputs).weights.front();  // [N,H,T,T]
+  const Tensor weights = model.with_weights(first(1000).inputs).weights.front();  // [N,H,T,T]
   const std::int64_t length = task.length;
   const std::vector<std::int64_t> ids = slice(test.inputs, 0, 0, 1).to_vector<std::int64_t>();
   std::vector<std::string> labels;
@@ -84,13 +83,7 @@ Probe look_inside(const Task& task, const EncoderModel& model, const Sequences& 
                      "Attention of layer 0, head 0, on a test sequence",
                      "query: input token",
                      "key: input token"};
-  if (task.source) {
-    double sum = 0;
-    for (std::int64_t n = 0; n < many.count(); ++n) {
-      for (std::int64_t t = 0; t < length; ++t) sum += weights.at({n, 0, t, task.source(t)});
-    }
-    probe.on_source = sum / static_cast<double>(many.targets.size());
-  }
+  if (task.source) probe.on_source = attention_on_source(task, weights);
   return probe;
 }
 
@@ -158,7 +151,10 @@ int run(const Args& args, Output& out) {
   add_result(out.result(), result);
 
   const Probe probe = look_inside(task, model, data.test);
-  if (probe.on_source) out.result().set("attention_on_source", *probe.on_source);
+  if (probe.on_source) {
+    out.result().set("attention_on_source", probe.on_source->weight);
+    out.result().set("attention_peaks_on_source", probe.on_source->peaks);
+  }
   const double total =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   out.result().set("total_seconds", total);
@@ -203,18 +199,18 @@ void add_train(Cli& cli) {
       .option("--test-sequences", args->setup.sizes.test, "N",
               "Sequences to evaluate on at the end")
       .option("--threads", fit.threads, "N",
-              "Threads to use, 0 for OMP_NUM_THREADS or all; the result is the same")
+              "Threads, 0: OMP_NUM_THREADS or all; the result is the same")
       .option("--out", args->out, "DIR",
-              "Folder for the outputs, new or empty (default runs/TASK-seedN, numbered when taken)")
+              "New or empty folder for the outputs (default runs/TASK-seedN)")
       .option("--log-every", args->log_every, "N", "Steps between lines when not on a terminal")
       .flag("--no-save", args->no_save, "Write no files")
       .footer(
-          "\nThe defaults are a published setup: see the task's source in 'docs'. Ctrl-C once\n"
-          "finishes the step and saves, twice stops at once.\n"
+          "The defaults are the setup published for 'reverse' in the UvA Deep Learning tutorials.\n"
+          "Ctrl-C once finishes the step and saves, twice stops at once.\n"
           "\nExamples:\n"
           "  tapehead train reverse\n"
           "  tapehead train reverse --seed 1 --out runs/second --threads 1\n"
-          "  tapehead train reverse --length 24 --epochs 20 --json > result.json");
+          "  tapehead train reverse --length 24 --epochs 20 --json > result.json\n");
 }
 
 }  // namespace tapehead::cli

@@ -70,6 +70,19 @@ void add_result(Json& json, const FitResult& result) {
   json.set("fingerprint", hex(result.fingerprint));
 }
 
+SourceAttention attention_on_source(const Task& task, const Tensor& weights) {
+  const Tensor peaks = argmax(weights);  // [N,H,T]
+  SourceAttention sums;
+  for (std::int64_t n = 0; n < weights.dim(0); ++n) {
+    for (std::int64_t t = 0; t < task.length; ++t) {
+      sums.weight += weights.at({n, 0, t, task.source(t)});
+      sums.peaks += peaks.at({n, 0, t}) == static_cast<double>(task.source(t)) ? 1 : 0;
+    }
+  }
+  const auto queries = static_cast<double>(weights.dim(0) * task.length);
+  return {sums.weight / queries, sums.peaks / queries};
+}
+
 std::string banner(const TrainSetup& setup, const Task& task, const EncoderModel& model,
                    const Params& params) {
   const BlasInfo blas = blas_info();
@@ -93,7 +106,7 @@ std::string banner(const TrainSetup& setup, const Task& task, const EncoderModel
                      fit.lr, fit.clip, fit.warmup);
 }
 
-std::string summary(const FitResult& result, std::optional<double> on_source,
+std::string summary(const FitResult& result, const std::optional<SourceAttention>& on_source,
                     double total_seconds) {
   std::string text;
   if (result.test) {
@@ -103,8 +116,11 @@ std::string summary(const FitResult& result, std::optional<double> on_source,
         thousands(result.test->sequences), result.test->loss);
   }
   if (on_source) {
-    text += fmt::format("attention    {:.2f}% of its weight on the position to copy\n",
-                        100 * *on_source);
+    text += fmt::format(
+        "attention    looks first at the position to copy in {:.2f}% of queries, with {:.0f}% of "
+        "its "
+        "weight\n",
+        100 * on_source->peaks, 100 * on_source->weight);
   }
   text += fmt::format("time         {:.2f} s training and evaluation, {:.2f} s in all\n",
                       result.seconds, total_seconds);

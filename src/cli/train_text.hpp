@@ -27,9 +27,17 @@ void begin_result(detail::Json& json, const TrainSetup& setup, const Task& task,
                   const Params& params);
 void add_result(detail::Json& json, const FitResult& result);
 
+// Over head 0 of weights [N,H,T,T]: does attention look where the answer stands?
+struct SourceAttention {
+  double weight = 0;  // mean weight on task.source(t)
+  double peaks = 0;   // share of queries whose largest weight is there
+};
+[[nodiscard]] SourceAttention attention_on_source(const Task& task, const Tensor& weights);
+
 [[nodiscard]] std::string banner(const TrainSetup& setup, const Task& task,
                                  const EncoderModel& model, const Params& params);
-[[nodiscard]] std::string summary(const FitResult& result, std::optional<double> on_source,
+[[nodiscard]] std::string summary(const FitResult& result,
+                                  const std::optional<SourceAttention>& on_source,
                                   double total_seconds);
 
 }  // namespace tapehead::cli

@@ -17,10 +17,15 @@ struct Cells {
   std::int64_t step = 1;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  double largest = 0;
   std::vector<double> values;
 
   [[nodiscard]] double at(std::int64_t row, std::int64_t column) const {
     return values[static_cast<std::size_t>(row * columns + column)];
+  }
+  // 0..1, as a share of the largest value.
+  [[nodiscard]] double shade(std::int64_t row, std::int64_t column) const {
+    return largest > 0 ? at(row, column) / largest : 0;
   }
 };
 
@@ -41,6 +46,7 @@ Cells coarse(const HeatMap& map, std::int64_t most) {
       double& cell = cells.values[static_cast<std::size_t>(row / cells.step * cells.columns +
                                                            column / cells.step)];
       cell = std::max(cell, std::clamp(x.at({row, column}), 0.0, 1.0));
+      cells.largest = std::max(cells.largest, cell);
     }
   }
   return cells;
@@ -51,9 +57,12 @@ const std::string& label(const std::vector<std::string>& labels, std::int64_t ce
   return labels[static_cast<std::size_t>(cell * cells.step)];
 }
 
-std::string coarse_note(const Cells& cells) {
-  if (cells.step == 1) return "";
-  return fmt::format(" (each cell: the largest of {0} x {0} positions)", cells.step);
+std::string scale_note(const Cells& cells) {
+  std::string note = fmt::format("darkest: {:.2f}", cells.largest);
+  if (cells.step > 1) {
+    note += fmt::format("; each cell: the largest of {0} x {0} positions", cells.step);
+  }
+  return note;
 }
 
 std::string escaped(const std::string& text) {
@@ -87,8 +96,8 @@ std::string text_picture(const HeatMap& map) {
   std::size_t margin = 1;
   for (const std::string& name : map.rows) margin = std::max(margin, name.size());
 
-  std::string text = fmt::format("{}{}\n", map.title, coarse_note(cells));
-  text += fmt::format("down: {}; across: {}\n", map.row_axis, map.column_axis);
+  std::string text = fmt::format("{}\ndown: {}, across: {}; {}\n", map.title, map.row_axis,
+                                 map.column_axis, scale_note(cells));
   text += fmt::format("{:>{}}  ", "", margin);
   for (std::int64_t column = 0; column < cells.columns; ++column) {
     const std::string& name = label(map.columns, column, cells);
@@ -98,7 +107,7 @@ std::string text_picture(const HeatMap& map) {
   for (std::int64_t row = 0; row < cells.rows; ++row) {
     text += fmt::format("{:>{}} \u2502", label(map.rows, row, cells), margin);
     for (std::int64_t column = 0; column < cells.columns; ++column) {
-      text += kShades[static_cast<std::size_t>(std::min(cells.at(row, column) * 5, 4.0))];
+      text += kShades[static_cast<std::size_t>(std::min(cells.shade(row, column) * 5, 4.0))];
     }
     text += "\u2502\n";
   }
@@ -111,7 +120,7 @@ std::string svg_picture(const HeatMap& map) {
   constexpr std::int64_t kLeft = 76;
   constexpr std::int64_t kTop = 92;
   const std::int64_t width = kLeft + std::max<std::int64_t>(cells.columns * kCell, 320) + 24;
-  const std::int64_t height = kTop + cells.rows * kCell + 24;
+  const std::int64_t height = kTop + cells.rows * kCell + 48;
   const std::int64_t middle_x = kLeft + cells.columns * kCell / 2;
   const std::int64_t middle_y = kTop + cells.rows * kCell / 2;
 
@@ -126,14 +135,17 @@ std::string svg_picture(const HeatMap& map) {
   svg += fmt::format(
       R"(<text x="24" y="30" font-size="16" font-weight="600" text-anchor="start">{}</text>)"
       "\n",
-      escaped(map.title + coarse_note(cells)));
+      escaped(map.title));
+  svg += fmt::format(R"(<text x="24" y="{}" fill="#5a6876" text-anchor="start">{}</text>)"
+                     "\n",
+                     height - 16, scale_note(cells));
   svg += fmt::format(R"(<text x="{}" y="58" fill="#5a6876">{}</text>)"
                      "\n",
                      middle_x, escaped(map.column_axis));
-  svg += fmt::format(
-      R"svg(<text transform="translate(30 {}) rotate(-90)" fill="#5a6876">{}</text>)svg"
-      "\n",
-      middle_y, escaped(map.row_axis));
+  svg +=
+      fmt::format(R"svg(<text transform="translate(30 {}) rotate(-90)" fill="#5a6876">{}</text>)svg"
+                  "\n",
+                  middle_y, escaped(map.row_axis));
   for (std::int64_t column = 0; column < cells.columns; ++column) {
     svg += fmt::format(R"(<text x="{}" y="{}">{}</text>)"
                        "\n",
@@ -150,7 +162,7 @@ std::string svg_picture(const HeatMap& map) {
           R"(<rect x="{}" y="{}" width="{}" height="{}" rx="2" fill="{}"><title>{} to {}: {:.4f})"
           "</title></rect>\n",
           kLeft + column * kCell + 1, kTop + row * kCell + 1, kCell - 2, kCell - 2,
-          colour(cells.at(row, column)), escaped(row_label),
+          colour(cells.shade(row, column)), escaped(row_label),
           escaped(label(map.columns, column, cells)), cells.at(row, column));
     }
   }

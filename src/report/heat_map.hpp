@@ -18,11 +18,12 @@ struct HeatMap {
   std::string column_axis;
 };
 
-// Two columns of text a cell: space, light, medium, dark shade or full block, in fifths.
+// Two columns of text a cell: space, light, medium, dark shade or full block, in fifths of the
+// largest value.
 [[nodiscard]] std::string text_picture(const HeatMap& map);
 
-// One self-contained file with no script and no outside reference. Pointing at a cell shows its
-// labels and value.
+// The darker the larger, up to the largest value. One self-contained file with no script and no
+// outside reference. Pointing at a cell shows its labels and value.
 [[nodiscard]] std::string svg_picture(const HeatMap& map);
 
 }  // namespace tapehead::report
