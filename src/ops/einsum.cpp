@@ -221,8 +221,7 @@ struct Matrices {
 
 Matrices matrices(const Labelled& from, const std::string& batch, const std::string& first,
                   const std::string& second) {
-  const bool transposed =
-      from.labels != batch + first + second && from.labels == batch + second + first;
+  const bool transposed = from.labels == batch + second + first;
   const std::string& rows = transposed ? second : first;
   const std::string& columns = transposed ? first : second;
   const Labelled ordered = in_order(from, batch + rows + columns);

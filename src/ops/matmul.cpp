@@ -92,7 +92,7 @@ std::int64_t folded(const Sizes& s, bool transpose_a) {
   std::int64_t count = 1;
   if (transpose_a) return count;
   for (int axis = s.batch.rank() - 1; axis >= 0; --axis) {
-    if (s.batch_b[axis] != 1 || s.batch_a[axis] != s.batch[axis]) break;
+    if (s.batch_b[axis] != 1) break;
     count *= s.batch[axis];
   }
   return count;
