@@ -1,6 +1,6 @@
-// Sigmoid, tanh and the normal distribution, made of vector_exp so that a plain loop over them
-// becomes vector code in f32 (0.5 to 1 ns an element in place of 11). In f64 they are those of the
-// standard library.
+// Sigmoid, softplus' logarithm, tanh and the normal distribution, made of vector_exp so that a
+// plain loop over them becomes vector code in f32 (0.5 to 1 ns an element in place of 11). In f64
+// they are those of the standard library.
 #pragma once
 
 #include <cmath>
@@ -15,6 +15,22 @@ template <class T>
 inline T vector_sigmoid(T x) {
   const T e = vector_exp(-std::abs(x));
   return (x < 0 ? e : T(1)) / (1 + e);
+}
+
+inline double vector_log1p(double x) { return std::log1p(x); }
+
+// ln(1 + x) for 0 <= x <= 1, within 2 ulp: 2 atanh s with s = x / (2 + x) <= 1/3, by the series
+// 2 (s + s^3/3 + s^5/5 + ..), whose next term s^15/15 is below a unit in the last place.
+inline float vector_log1p(float x) {
+  const float s = x / (2 + x);
+  const float z = s * s;
+  float p = 1.0f / 13;
+  p = p * z + 1.0f / 11;
+  p = p * z + 1.0f / 9;
+  p = p * z + 1.0f / 7;
+  p = p * z + 1.0f / 5;
+  p = p * z + 1.0f / 3;
+  return 2 * (p * z * s + s);
 }
 
 inline double vector_tanh(double x) { return std::tanh(x); }

@@ -14,6 +14,13 @@
 
 namespace tapehead::detail {
 
+// A loop over local names alone: a store to a byte, as booleans are, might change anything else in
+// memory, captures included, and nothing would vectorise.
+template <class T, class R, class F>
+void map_line(const T* x, R* y, std::int64_t count, F f) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = f(x[i]);
+}
+
 // y_i = f(x_i); R is the element type of y.
 template <class T, class R = T, class F>
 Tensor map(const Tensor& x, F f) {
@@ -21,7 +28,7 @@ Tensor map(const Tensor& x, F f) {
   const T* from = in<T>(x);
   R* to = out<R>(y);
   parallel_for(x.size(), kElementChunk, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
+    map_line(from + begin, to + begin, end - begin, f);
   });
   return y;
 }

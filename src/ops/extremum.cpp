@@ -26,7 +26,12 @@ Tensor extremum(const char* op, const Tensor& x, const Axes& axes, Reduced reduc
   detail::check_not_empty(op, x, over);
   Tensor y = detail::with_float(op, x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto pick = [better](T state, T v) { return better(v, state) || v != v ? v : state; };
+    // Without a short cut, so that the loop vectorises.
+    const auto pick = [better](T state, T v) {
+      const bool wins = better(v, state);
+      const bool nan = v != v;
+      return (wins | nan) ? v : state;
+    };
     return detail::fold<T, T>(x, over, static_cast<T>(worst), pick, pick);
   });
   y = detail::TensorAccess::view(y, over.result);

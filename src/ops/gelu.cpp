@@ -34,13 +34,14 @@ constexpr double kFar = 10;
 
 // tanh(k (x + 0.044715 x^3))
 template <class T>
-T inner_tanh(T x) {
+inline T inner_tanh(T x) {
   return vector_tanh(static_cast<T>(kInner) * x * (1 + static_cast<T>(kCubic) * x * x));
 }
 
 template <class T>
-T gelu_tanh_slope(T far) {
-  const T x = far > T(kFar) ? T(kFar) : far < T(-kFar) ? T(-kFar) : far;
+inline T gelu_tanh_slope(T far) {
+  T x = far > T(kFar) ? T(kFar) : far;
+  x = x < T(-kFar) ? T(-kFar) : x;
   const T t = inner_tanh(x);
   const T inner = static_cast<T>(kInner) * (1 + static_cast<T>(3 * kCubic) * x * x);
   return T(0.5) * (1 + t + x * (1 - t * t) * inner);

@@ -41,7 +41,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // [outer, count, inner] -> [outer, inner]. An infinite m is left out: e^(inf - inf) would be NaN.
 template <class T>
 Tensor logsumexp_run(const Tensor& x, const detail::ReduceRun& run) {
-  const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+  const auto larger = [](T a, T b) {
+    const bool wins = b > a;
+    const bool nan = b != b;
+    return (wins | nan) ? b : a;
+  };
   const Tensor maxima = detail::fold_run<T, T>(
       x, run, static_cast<T>(-kInfinity), [larger](T a, T b, std::int64_t) { return larger(a, b); },
       larger);

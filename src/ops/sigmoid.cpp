@@ -19,6 +19,7 @@ namespace tapehead {
 using detail::map_float;
 using detail::slope_gradient;
 using detail::vector_exp;
+using detail::vector_log1p;
 using detail::vector_sigmoid;
 using detail::vector_tanh;
 
@@ -26,7 +27,7 @@ namespace {
 
 template <class T>
 T softplus_of(T x) {
-  return (x > 0 ? x : T(0)) + std::log1p(vector_exp(-std::abs(x)));
+  return (x > 0 ? x : T(0)) + vector_log1p(vector_exp(-std::abs(x)));
 }
 
 }  // namespace

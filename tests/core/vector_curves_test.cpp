@@ -37,6 +37,8 @@ TEST_CASE("f32 curves stay within a few units in the last place") {
   CHECK(worst_error(vector_sigmoid<float>, sigmoid, -80, 80).relative < 3 * ulp);
   CHECK(worst_error(vector_tanh, std::tanh, -12, 12).relative < 2 * ulp);
   CHECK(worst_error(vector_tanh, std::tanh, -1e-3, 1e-3).relative < 2 * ulp);
+  CHECK(worst_error(vector_log1p, std::log1p, 0, 1).relative < 2 * ulp);
+  CHECK(worst_error(vector_log1p, std::log1p, 0, 1e-4).relative < 2 * ulp);
   CHECK(worst_error(vector_normal_cdf, normal_cdf, -12, 12).absolute < 2.2e-7);
   CHECK(worst_error(vector_normal_cdf, normal_cdf, -6, 0).relative < 4e-6);
 }
@@ -54,5 +56,7 @@ TEST_CASE("f32 curves at the ends of the range") {
   CHECK(vector_normal_cdf(0.0f) == Approx(0.5).epsilon(3e-7));
   CHECK(std::isnan(vector_sigmoid(nan)));
   CHECK(std::isnan(vector_tanh(nan)));
+  CHECK(std::isnan(vector_log1p(nan)));
+  CHECK(vector_log1p(0.0f) == 0);
   CHECK(std::isnan(vector_normal_cdf(nan)));
 }

@@ -133,6 +133,16 @@ TEST_CASE("a NaN in the cotangent stays where it belongs") {
                   tensor({5, 6}), dy),
       tensor({1, 0})));
   CHECK(same_bits(gradient_of(relu, tensor({1, -1}), dy), tensor({1, 0})));
+  // At the second element nothing of these depends on x.
+  const Tensor x = tensor({1, -1});
+  for (const TensorFunction& f :
+       {TensorFunction([](const Tensor& v) { return maximum(v, 0); }),
+        TensorFunction([](const Tensor& v) { return clamp(v, 0, 2); }),
+        TensorFunction([](const Tensor& v) { return maximum(v, zeros({2})); }),
+        TensorFunction([](const Tensor& v) { return maximum(zeros({2}), v); })}) {
+    CHECK(same_bits(gradient_of(f, x, dy), tensor({1, 0})));
+  }
+  CHECK(same_bits(gradient_of(tapehead::abs, tensor({1, 0}), dy), tensor({1, 0})));
 }
 
 TEST_CASE("where and masked_fill copy and broadcast") {
