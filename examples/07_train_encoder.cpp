@@ -34,10 +34,10 @@ int main() {
 
   th::Rng data(/*seed=*/1);
   for (int step = 1; step <= 600; ++step) {
-    const Tensor x = sequences(64, 8, 10, data);  // [B,T] ids
+    const Tensor x = sequences(32, 8, 10, data);  // ids [B,T]
     th::Tape tape;                                // records until the end of this scope
-    const Tensor loss = th::cross_entropy(model(x), reversed(x));  // model(x): logits [B,T,10]
-    th::Gradients gradients = tape.backward(loss);  // returned: no zero_grad to forget
+    const Tensor loss = th::cross_entropy(model(x), reversed(x));
+    th::Gradients gradients = tape.backward(loss);
     th::clip_global_norm(gradients, params, 5);
     adam.step(gradients, th::schedule::warmup(2e-3, step, 50));
   }
