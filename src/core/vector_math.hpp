@@ -63,6 +63,15 @@ T lane_max(const T* x, std::int64_t n) {
   return result;
 }
 
+// The sum of the first 2 kHalf lanes, by halves. The sizes are constants so that all of it stays in
+// registers.
+template <int kHalf>
+double fold_lanes(double* lanes) {
+  for (int l = 0; l < kHalf; ++l) lanes[l] += lanes[l + kHalf];
+  if constexpr (kHalf > 1) return fold_lanes<kHalf / 2>(lanes);
+  return lanes[0];
+}
+
 // sum_i f(i) in f64, f(i) being cheap enough to be computed in a vector loop.
 template <class F>
 double lane_sum(std::int64_t n, F f) {
@@ -71,11 +80,9 @@ double lane_sum(std::int64_t n, F f) {
   for (; i + kLanes <= n; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) lanes[l] += static_cast<double>(f(i + l));
   }
-  for (int l = 0; i < n; ++i, ++l) lanes[l] += static_cast<double>(f(i));
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
-  }
-  return lanes[0];
+  double rest = 0;  // apart, so that the lanes need not be in memory to be reached one by one
+  for (; i < n; ++i) rest += static_cast<double>(f(i));
+  return fold_lanes<kLanes / 2>(lanes) + rest;
 }
 
 }  // namespace tapehead::detail
