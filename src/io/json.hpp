@@ -6,14 +6,22 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace tapehead::detail {
 
+// A template so that it is first completed where Json is complete, which Clang 14 insists on.
+template <class Value>
+struct JsonMember {
+  std::string name;
+  Value value;
+};
+
 class Json {
  public:
-  struct Member;
+  using Member = JsonMember<Json>;
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;  // in the order of writing
 
@@ -54,11 +62,6 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Array,
                Object>
       value_;
-};
-
-struct Json::Member {
-  std::string name;
-  Json value;
 };
 
 // On one line, or indented. Text that is not UTF-8 gets U+FFFD in place of the bad bytes.
