@@ -17,7 +17,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // One sample, one head: rows of numbers as [1, 1, rows, width].
 Tensor one_head(const NestedList& rows, DType dtype = DType::f64) {
-  return tensor(NestedList{NestedList{rows}}, dtype);
+  const Tensor x = tensor(rows, dtype);
+  return reshape(x, {1, 1, x.dim(0), x.dim(1)});
 }
 
 Tensor column(const std::vector<double>& values, DType dtype = DType::f64) {
