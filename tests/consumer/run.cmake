@@ -1,8 +1,9 @@
 # Builds and runs one consumer: cmake -DNAME=find_package|subdirectory|pkg_config -DSOURCE=...
-# -DWORK=... -DPREFIX=... -DCOMPILER=... -DGENERATOR=... -P run.cmake
+# -DWORK=... -DPREFIX=... -DOBJECTS=... -DCOMPILER=... -DGENERATOR=... -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 set(source ${SOURCE}/${NAME})
 set(build ${WORK}/${NAME})
+file(REMOVE_RECURSE ${build})
 
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output
@@ -27,8 +28,9 @@ if(NAME STREQUAL "pkg_config")
   run(sh ${source}/build.sh ${COMPILER} ${SOURCE}/main.cpp ${build}/consumer)
 else()
   cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+  set(ENV{TAPEHEAD_OBJECTS} ${OBJECTS})
   run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${source} -B ${build} -DCMAKE_PREFIX_PATH=${PREFIX}
-      -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+      -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${SOURCE}/reuse.sh)
   run(${CMAKE_COMMAND} --build ${build} --parallel ${processors})
 endif()
 
