@@ -19,7 +19,8 @@ namespace {
 struct Settings {
   std::vector<std::string> names;
   Sizes sizes;
-  GradcheckOptions check;
+  detail::SuiteOptions suite;
+  bool second = false;
   bool self_test = false;
   bool markdown = false;
   std::string write;
@@ -106,8 +107,10 @@ int self_test(const Settings& s, Output& out) {
 
 int check(const Settings& s, Output& out) {
   const Chosen chosen = choose(s);
-  const detail::Suite suite =
-      detail::check_suite(chosen.ops, chosen.modules, s.check, chosen.zeros);
+  detail::SuiteOptions options = s.suite;
+  options.zeros = chosen.zeros;
+  if (s.second) options.order = detail::Order::second;
+  const detail::Suite suite = detail::check_suite(chosen.ops, chosen.modules, options);
   out.result() = detail::to_json(suite);
   const std::string markdown = detail::to_markdown(suite);
   // One thing is shown in full.
@@ -136,10 +139,12 @@ void add_gradcheck(Cli& cli) {
                [s](Output& out) { return s->self_test ? self_test(*s, out) : check(*s, out); });
   verb.arguments("WHAT", s->names, "Ops, families or modules; everything when left out");
   verb.flag("--self-test", s->self_test, "Plant faults in the ops and see that each is caught");
-  verb.flag("--fast", s->check.fast, "Random directions in place of single elements");
-  verb.option("--tolerance", s->check.tolerance, "X", "Allowed error over the largest gradient");
-  verb.option("--cotangents", s->check.cotangents, "N", "Random cotangents, at least 2");
-  verb.option("--worst", s->check.worst, "N", "Elements listed in a report");
+  verb.flag("--fast", s->suite.check.fast, "Random directions in place of single elements");
+  verb.flag("--second", s->second, "Second derivatives, and fused kernels against compositions");
+  verb.option("--tolerance", s->suite.check.tolerance, "X",
+              "Allowed error over the largest gradient");
+  verb.option("--cotangents", s->suite.check.cotangents, "N", "Random cotangents, at least 2");
+  verb.option("--worst", s->suite.check.worst, "N", "Elements listed in a report");
   verb.flag("--markdown", s->markdown, "Print a Markdown table");
   verb.option("--write", s->write, "FILE", "Put the Markdown table between the markers of FILE");
   verb.option("--batch", s->sizes.batch, "B", "Samples");

@@ -141,6 +141,7 @@ std::vector<Edge> edges_of(const Checker& checker) {
     edge.output_shape = call.output_gradient.shape();
     edge.input_shape = call.input_gradient.shape();
     edge.gradients.push_back(call.input_gradient);
+    edge.output_gradients.push_back(call.output_gradient);
     return call.input_gradient;
   });
   std::vector<Edge> list;

@@ -21,7 +21,8 @@ struct Edge {
   int input = 0;
   Shape output_shape;
   Shape input_shape;
-  std::vector<Tensor> gradients;  // true ones, per cotangent
+  std::vector<Tensor> gradients;         // true ones, per cotangent
+  std::vector<Tensor> output_gradients;  // what the gradient function was given
 };
 [[nodiscard]] std::vector<Edge> edges_of(const Checker& checker);
 

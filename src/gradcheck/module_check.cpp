@@ -29,14 +29,20 @@ std::int64_t stripes_of(const ModuleCase& module_case) {
 }
 
 GradcheckReport check_stripe(const ModuleEntry& entry, const ModuleCase& module_case,
-                             std::int64_t stripe, std::int64_t stripes, GradcheckOptions options) {
+                             std::int64_t stripe, std::int64_t stripes, const SuiteOptions& suite) {
   Params params(1, DType::f64);
   const ModuleSample sample = module_case.build(params);
+  GradcheckOptions options = suite.check;
   options.name = name_of_case(entry, module_case);
   options.stripe = stripe;
   options.stripes = stripes;
-  if (params.count() == 0) return gradcheck(sample.call, sample.inputs, options);
-  return gradcheck(sample.call, sample.inputs, params, options);
+  const bool second = suite.order == Order::second;
+  if (params.count() == 0) {
+    return second ? gradgradcheck(sample.call, sample.inputs, options)
+                  : gradcheck(sample.call, sample.inputs, options);
+  }
+  return second ? gradgradcheck(sample.call, sample.inputs, params, options)
+                : gradcheck(sample.call, sample.inputs, params, options);
 }
 
 ModuleCheck joined(const ModuleEntry& entry, const ModuleCase& module_case,

@@ -7,6 +7,8 @@
 #include <tapehead/catalog.hpp>
 #include <tapehead/gradcheck.hpp>
 
+#include "gradcheck/op_check.hpp"
+
 namespace tapehead::detail {
 
 struct ModuleCheck {
@@ -20,14 +22,8 @@ struct ModuleCheck {
 // One stripe, on a model of its own.
 [[nodiscard]] GradcheckReport check_stripe(const ModuleEntry& entry, const ModuleCase& module_case,
                                            std::int64_t stripe, std::int64_t stripes,
-                                           GradcheckOptions options);
-// What a parameter whose gradient is 0 throughout means. In the catalog each is declared, and an
-// undeclared one fails: else a part of the model that nothing trains would pass. In sizes of the
-// user's own there are good reasons for it, such as a single key.
-enum class Zeros { declared, allowed };
-
+                                           const SuiteOptions& options);
 // The stripes put together.
 [[nodiscard]] ModuleCheck joined(const ModuleEntry& entry, const ModuleCase& module_case,
-                                 const std::vector<GradcheckReport>& stripes,
-                                 Zeros zeros = Zeros::declared);
+                                 const std::vector<GradcheckReport>& stripes, Zeros zeros);
 }  // namespace tapehead::detail

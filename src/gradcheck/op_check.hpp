@@ -9,6 +9,21 @@
 
 namespace tapehead::detail {
 
+// First derivatives, or second ones with the agreement of fused kernels and compositions; then ops
+// with kinks are left out.
+enum class Order { first, second };
+
+// What a parameter of a module whose gradient is 0 throughout means. In the catalog each is
+// declared, and an undeclared one fails: else a part of the model that nothing trains would pass.
+// In sizes of the user's own there are good reasons for it, such as a single key.
+enum class Zeros { declared, allowed };
+
+struct SuiteOptions {
+  GradcheckOptions check = {};
+  Order order = Order::first;
+  Zeros zeros = Zeros::declared;
+};
+
 struct OpCheck {
   std::string name;
   std::string family;
@@ -39,6 +54,6 @@ struct OpCheck {
 [[nodiscard]] bool excused(const OpEntry& entry, const OpSample& sample,
                            const GradcheckReport& report);
 
-[[nodiscard]] OpCheck check_op(const OpEntry& entry, const GradcheckOptions& options = {});
+[[nodiscard]] OpCheck check_op(const OpEntry& entry, const SuiteOptions& options = {});
 
 }  // namespace tapehead::detail

@@ -20,6 +20,17 @@ FaultTally& tally(SelfTest& test, const std::string& op, const std::string& edge
   return test.tallies.back();
 }
 
+void count(FaultTally& t, const Planted& planted, const std::string& sample) {
+  t.zero = t.zero && planted.zero;
+  switch (planted.outcome) {
+    case Outcome::equivalent: ++t.equivalent; break;
+    case Outcome::caught: ++t.caught; break;
+    case Outcome::missed:
+      if (t.missed++ == 0)
+        t.example = fmt::format("sample {}\n{}", sample, to_string(planted.report));
+  }
+}
+
 // Missing a fault on a gradient that is not 0, or having no sample on which it shows.
 bool weak(const FaultTally& t) { return t.missed > 0 || (t.caught == 0 && !t.zero); }
 
@@ -48,17 +59,38 @@ SelfTest self_test_op(const OpEntry& entry) {
         std::vector<Tensor> gradients = faulty(fault, edge, checker);
         if (gradients.empty()) continue;
         const Planted planted = try_fault(checker, edge, std::move(gradients));
-        FaultTally& t = tally(test, entry.name, label, name_of(fault));
-        t.zero = t.zero && planted.zero;
-        switch (planted.outcome) {
-          case Outcome::equivalent: ++t.equivalent; break;
-          case Outcome::caught: ++t.caught; break;
-          case Outcome::missed:
-            if (t.missed++ == 0)
-              t.example = fmt::format("sample {}\n{}", sample.name, to_string(planted.report));
-        }
+        count(tally(test, entry.name, label, name_of(fault)), planted, sample.name);
       }
     }
+  }
+  test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return test;
+}
+
+SelfTest self_test_known(const std::vector<KnownFault>& faults) {
+  const auto start = std::chrono::steady_clock::now();
+  SelfTest test;
+  for (const KnownFault& fault : faults) {
+    GradcheckOptions options;
+    options.name = fmt::format("{}: {}", fault.op, fault.fault);
+    Checker checker({fault.function}, fault.inputs, nullptr, options);
+    const GradcheckReport right = checker.run();
+    if (!right.passed()) {
+      test.broken += fmt::format("{}: {}\n", options.name, right.message);
+      continue;
+    }
+    bool found = false;
+    for (const Edge& edge : edges_of(checker)) {
+      if (edge.op != fault.op || edge.input != fault.input) continue;
+      found = true;
+      std::vector<Tensor> gradients;
+      for (std::size_t k = 0; k < edge.gradients.size(); ++k)
+        gradients.push_back(fault.wrong(edge.output_gradients[k], edge.gradients[k]));
+      const Planted planted = try_fault(checker, edge, std::move(gradients));
+      const std::string label = fmt::format("{} input {}", edge.op, edge.input);
+      count(tally(test, fault.op, label, fault.fault.c_str()), planted, "of the fault");
+    }
+    if (!found) test.broken += fmt::format("{}: the op is not on the tape\n", options.name);
   }
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return test;
@@ -95,15 +127,14 @@ std::string to_string(const SelfTest& test) {
   std::string text = fmt::format("  {:<22} {:>8} {:>11} {:>7} {:>7}\n", "op", "planted",
                                  "equivalent", "caught", "missed");
   Counts all;
-  for (std::size_t i = 0; i < test.tallies.size();) {
-    Counts counts;
-    const std::string& op = test.tallies[i].op;
-    for (; i < test.tallies.size() && test.tallies[i].op == op; ++i) {
-      counts.add(test.tallies[i]);
-      all.add(test.tallies[i]);
-    }
-    text += counts.line(op);
+  std::vector<std::pair<std::string, Counts>> by_op;
+  for (const FaultTally& t : test.tallies) {
+    const auto same = std::find_if(by_op.begin(), by_op.end(),
+                                   [&](const auto& item) { return item.first == t.op; });
+    (same == by_op.end() ? by_op.emplace_back(t.op, Counts()) : *same).second.add(t);
+    all.add(t);
   }
+  for (const auto& item : by_op) text += item.second.line(item.first);
   text += all.line("all");
   for (const FaultTally& t : test.tallies) {
     if (!weak(t)) continue;

@@ -7,6 +7,7 @@
 #include <tapehead/catalog.hpp>
 
 #include "gradcheck/faults.hpp"
+#include "gradcheck/known_faults.hpp"
 
 namespace tapehead::detail {
 
@@ -33,6 +34,8 @@ struct SelfTest {
 };
 
 [[nodiscard]] SelfTest self_test_op(const OpEntry& entry);
+// The classic mistakes, each on its own function.
+[[nodiscard]] SelfTest self_test_known(const std::vector<KnownFault>& faults);
 void merge(SelfTest& into, SelfTest part);
 
 // Per op: planted, equivalent, caught, missed; then each miss in full.

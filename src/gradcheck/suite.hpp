@@ -26,9 +26,9 @@ struct Suite {
 
 [[nodiscard]] Suite check_suite(const std::vector<OpEntry>& ops,
                                 const std::vector<ModuleEntry>& modules,
-                                const GradcheckOptions& options = {},
-                                Zeros zeros = Zeros::declared);
+                                const SuiteOptions& options = {});
 
+// All faults on these ops.
 [[nodiscard]] SelfTest self_test_suite(const std::vector<OpEntry>& ops);
 
 // One line per op and module case with what was compared, the worst error and the widest bar; then

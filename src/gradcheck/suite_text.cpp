@@ -16,6 +16,7 @@ std::string note(const OpCheck& op) {
   if (op.status != GradcheckStatus::pass)
     return fmt::format("{}: {}", name_of(op.status), op.message);
   if (!op.differentiable) return "no gradient";
+  if (op.compared == 0) return "left out: it has kinks";
   if (op.kinks > 0) return fmt::format("{} at expected kinks", op.kinks);
   return op.from_composition < 0 ? ""
                                  : fmt::format("{:.0e} from its composition", op.from_composition);

@@ -35,7 +35,9 @@ ModuleEntry two_parameters(double factor, std::vector<std::string> declared, boo
 }
 
 GradcheckStatus status_of(const ModuleEntry& entry, Zeros zeros = Zeros::declared) {
-  return check_suite({}, {entry}, {}, zeros).status();
+  SuiteOptions options;
+  options.zeros = zeros;
+  return check_suite({}, {entry}, options).status();
 }
 
 }  // namespace
