@@ -19,7 +19,7 @@ bench:
 
 gradcheck:
 	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli
-	@build/bin/tapehead gradcheck
+	@build/bin/tapehead gradcheck --write README.md
 
 format:
 	@scripts/install-deps.sh format && scripts/format.sh
