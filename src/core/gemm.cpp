@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <cblas.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <tapehead/system.hpp>
@@ -31,7 +32,7 @@ constexpr std::int64_t kSmallWork = 32 * 32 * 32;  // multiply-adds not worth a 
 enum class Flavour { serial, pthread, openmp };
 
 // Measured on Debian 12: the serial flavour gives wrong products when called from several threads
-// at once; openblas_set_num_threads(1) on the openmp flavour cuts our own threads to one. The
+// at once; the openmp flavour ignores openblas_set_num_threads(1) from the next call on. The
 // distribution can swap the flavour after the build, so it is read at run time.
 Flavour flavour() {
   static const Flavour found = [] {
@@ -43,6 +44,37 @@ Flavour flavour() {
   }();
   return found;
 }
+
+// The openmp flavour takes the calling thread's OpenMP default as its number of threads. While this
+// lives that is 1. OpenMP is the flavour's own affair: its runtime is looked up, not linked.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : previous_(runtime().get == nullptr ? 1 : runtime().get()) {
+    if (previous_ != 1) runtime().set(1);
+  }
+  ~OneOpenMpThread() {
+    if (previous_ != 1) runtime().set(previous_);
+  }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  struct Runtime {
+    int (*get)();
+    void (*set)(int);
+  };
+  static const Runtime& runtime() {
+    static const Runtime found = [] {
+      void* get = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+      void* set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+      if (get == nullptr || set == nullptr) return Runtime{nullptr, nullptr};
+      return Runtime{reinterpret_cast<int (*)()>(get), reinterpret_cast<void (*)(int)>(set)};
+    }();
+    return found;
+  }
+
+  int previous_;
+};
 
 void call_blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, float alpha,
                const float* a, blasint lda, const float* b, blasint ldb, float beta, float* c,
@@ -97,7 +129,7 @@ void product(const GemmArgs<T>& g, std::int64_t lda, std::int64_t ldb, std::int6
   switch (flavour()) {
     case Flavour::pthread: blas(); return;
     case Flavour::openmp: {
-      const OneBlasThread guard;
+      const OneOpenMpThread one;
       blas();
       return;
     }

@@ -1,4 +1,3 @@
-// The only file that knows OpenMP.
 #include "core/threads.hpp"
 
 #include <algorithm>
@@ -6,10 +5,8 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -19,6 +16,7 @@
 #include <tapehead/system.hpp>
 
 #include "core/message.hpp"
+#include "core/team.hpp"
 
 namespace tapehead {
 namespace {
@@ -54,7 +52,6 @@ int cgroup_quota() {
 }
 
 int default_threads() {
-#ifdef _OPENMP
   static const int count = [] {
     if (const char* wanted = std::getenv("OMP_NUM_THREADS");
         wanted != nullptr && std::atoi(wanted) > 0) {
@@ -63,9 +60,6 @@ int default_threads() {
     return std::min(affinity(), cgroup_quota());
   }();
   return count;
-#else
-  return 1;
-#endif
 }
 
 }  // namespace
@@ -86,40 +80,21 @@ namespace detail {
 
 bool inside_parallel() { return t_inside; }
 
+AsHelper::AsHelper() : previous_(std::exchange(t_inside, true)) {}
+AsHelper::~AsHelper() { t_inside = previous_; }
+
 void parallel_chunks(std::int64_t count, std::int64_t chunk,
                      FunctionRef<void(std::int64_t, std::int64_t)> body) {
   const std::int64_t chunks = (count + chunk - 1) / chunk;
   const auto run = [&](std::int64_t i) { body(i * chunk, std::min(count, (i + 1) * chunk)); };
-#ifdef _OPENMP
   const int team = static_cast<int>(std::min<std::int64_t>(threads(), chunks));
-  if (team > 1 && !t_inside) {
-#pragma omp parallel num_threads(team)
-    {
-      t_inside = true;
-#pragma omp for schedule(static)
-      for (std::int64_t i = 0; i < chunks; ++i) run(i);
-      t_inside = false;
-    }
+  if (team <= 1 || t_inside) {
+    for (std::int64_t i = 0; i < chunks; ++i) run(i);
     return;
   }
-#endif
-  for (std::int64_t i = 0; i < chunks; ++i) run(i);
-}
-
-// OpenBLAS's openmp flavour takes the calling thread's OpenMP default as its own team size, except
-// inside an active parallel region, where it is always serial.
-OneBlasThread::OneBlasThread() : previous_(0) {
-#ifdef _OPENMP
-  if (omp_in_parallel()) return;
-  previous_ = omp_get_max_threads();
-  if (previous_ != 1) omp_set_num_threads(1);
-#endif
-}
-
-OneBlasThread::~OneBlasThread() {
-#ifdef _OPENMP
-  if (previous_ > 1) omp_set_num_threads(previous_);
-#endif
+  thread_local Team helpers;  // one for each thread that runs loops, for its life
+  const AsHelper inside;
+  helpers.run(chunks, team, Team::Body(run));
 }
 
 }  // namespace detail

@@ -51,16 +51,16 @@ inline std::int64_t rows_per_chunk(std::int64_t width) {
 // Whether the caller runs inside parallel_for.
 [[nodiscard]] bool inside_parallel();
 
-// While it lives, an OpenMP-threaded BLAS called from this thread uses this thread alone.
-class OneBlasThread {
+// Marks a helper thread for its life: whatever it runs is inside a parallel_for.
+class AsHelper {
  public:
-  OneBlasThread();
-  ~OneBlasThread();
-  OneBlasThread(const OneBlasThread&) = delete;
-  OneBlasThread& operator=(const OneBlasThread&) = delete;
+  AsHelper();
+  ~AsHelper();
+  AsHelper(const AsHelper&) = delete;
+  AsHelper& operator=(const AsHelper&) = delete;
 
  private:
-  int previous_;
+  bool previous_;
 };
 
 }  // namespace tapehead::detail

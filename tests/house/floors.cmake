@@ -31,7 +31,7 @@ endmacro()
 # Regular expression of an include, who may have it, and in how many files at most (0: any).
 set(owned
   "^cblas\\.h$|^openblas" "^src/core/gemm\\.cpp$" 1
-  "^omp\\.h$" "^src/core/threads\\.cpp$" 1
+  "^thread$" "^src/core/(team\\.hpp|threads\\.cpp)$|^src/gradcheck/|^tests/" 0
   "^nlohmann/" "^src/[a-z]+/[a-z_]+\\.cpp$" 1
   "^CLI/" "^src/cli/[a-z_]+\\.cpp$" 1
   "^catch2/" "^tests/support/catch\\.hpp$" 1
@@ -64,14 +64,8 @@ foreach(file IN LISTS files)
     endif()
   endif()
 
-  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*(include|pragma[ \t]+omp)")
+  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include")
   foreach(line IN LISTS lines)
-    if(line MATCHES "pragma")
-      if(NOT file STREQUAL "src/core/threads.cpp")
-        fault("OpenMP's pragmas live in src/core/threads.cpp alone")
-      endif()
-      continue()
-    endif()
     if(NOT line MATCHES "include[ \t]*([<\"])([^>\"]+)[>\"]")
       fault("not understood: ${line}")
       continue()
