@@ -103,6 +103,7 @@ std::string text_picture(const HeatMap& map) {
     const std::string& name = label(map.columns, column, cells);
     text += fmt::format("{:<2}", name.size() <= 2 ? name : "");
   }
+  text.erase(text.find_last_not_of(' ') + 1);
   text += "\n";
   for (std::int64_t row = 0; row < cells.rows; ++row) {
     text += fmt::format("{:>{}} \u2502", label(map.rows, row, cells), margin);

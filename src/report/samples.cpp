@@ -20,7 +20,7 @@ std::string sample_table(const Task& task, const Sequences& samples, const Tenso
   struct Row {
     std::string input, prediction, verdict;
   };
-  std::vector<Row> rows{{"input", "prediction", ""}};
+  std::vector<Row> rows{{"input", "prediction", "right"}};
   for (std::size_t i = 0; i < static_cast<std::size_t>(samples.count()); ++i) {
     const auto wanted = row_of(samples.targets, i);
     const auto found = row_of(predicted, i);

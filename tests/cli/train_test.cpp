@@ -217,6 +217,20 @@ TEST_CASE("a second signal ends the program at once") {
   CHECK_FALSE(std::filesystem::exists(folder / "r/result.json"));
 }
 
+TEST_CASE("a run that is killed keeps the weights of its last whole epoch") {
+  const TemporaryFolder folder;
+  Process process(Launch{.arguments = small_run({"--epochs", "100000", "--out", "r"}),
+                         .folder = folder.path()});
+  REQUIRE(process.wait_for("epoch 2/100000: validation"));
+  process.send(SIGKILL);
+  CHECK(process.finish().status == -SIGKILL);
+  const TensorFile model = read_tensors(folder / "r/model.safetensors");
+  const std::int64_t step = std::stoll(model.metadata.at("step"));
+  CHECK(step >= 20);
+  CHECK(step % 10 == 0);
+  CHECK(lines_in(read_bytes(folder / "r/metrics.csv")) >= 21);
+}
+
 TEST_CASE("numbers that explode stop the run and keep the last good weights") {
   const TemporaryFolder folder;
   const Result result = run(Launch{.arguments = small_run({"--lr", "1e30", "--json", "--out", "r"}),
