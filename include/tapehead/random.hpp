@@ -49,6 +49,7 @@ class Rng {
   // Draw number i counted from the current position, without moving it: kernels fill a tensor in
   // any order and from any number of threads, then skip(n).
   [[nodiscard]] std::uint64_t bits_at(std::uint64_t i) const;
+  void bits_at(std::uint64_t i, std::span<std::uint64_t> out) const;  // i, i + 1, ...; faster
   [[nodiscard]] double uniform_at(std::uint64_t i) const;
   [[nodiscard]] double normal_at(std::uint64_t i) const;
   void skip(std::uint64_t n) { counter_ += n; }

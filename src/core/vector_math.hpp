@@ -47,29 +47,39 @@ inline double vector_exp(double x) { return std::exp(x); }
 // Sums and maxima of a row run in this many independent lanes.
 inline constexpr int kLanes = 16;
 
+// The first n elements of a row shorter than the lanes, filled up with `fill`.
+template <class T>
+void pad_lanes(const T* x, std::int64_t n, T fill, T* lanes) {
+  for (int l = 0; l < kLanes; ++l) lanes[l] = l < n ? x[l] : fill;
+}
+
+// f over all lanes, by halves; written out, so that they stay in registers.
+template <class T, class F>
+[[gnu::always_inline]] inline T fold_lanes(T (&lanes)[kLanes], F f) {
+  static_assert(kLanes == 16);
+  for (int l = 0; l < 8; ++l) lanes[l] = f(lanes[l], lanes[l + 8]);
+  for (int l = 0; l < 4; ++l) lanes[l] = f(lanes[l], lanes[l + 4]);
+  for (int l = 0; l < 2; ++l) lanes[l] = f(lanes[l], lanes[l + 2]);
+  return f(lanes[0], lanes[1]);
+}
+
 // The largest of x_0 .. x_(n-1), -inf for none. NaNs count as absent.
 template <class T>
 T lane_max(const T* x, std::int64_t n) {
   constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
   T lanes[kLanes];
   for (T& lane : lanes) lane = kLowest;
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (int l = 0; l < kLanes; ++l) lanes[l] = larger(lanes[l], x[i + l]);
   }
-  T result = kLowest;
-  for (T lane : lanes) result = lane > result ? lane : result;
-  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
-  return result;
-}
-
-// The sum of the first 2 kHalf lanes, by halves. The sizes are constants so that all of it stays in
-// registers.
-template <int kHalf>
-double fold_lanes(double* lanes) {
-  for (int l = 0; l < kHalf; ++l) lanes[l] += lanes[l + kHalf];
-  if constexpr (kHalf > 1) return fold_lanes<kHalf / 2>(lanes);
-  return lanes[0];
+  if (i < n) {
+    T rest[kLanes];
+    pad_lanes(x + i, n - i, kLowest, rest);
+    for (int l = 0; l < kLanes; ++l) lanes[l] = larger(lanes[l], rest[l]);
+  }
+  return fold_lanes(lanes, larger);
 }
 
 // sum_i f(i) in f64, f(i) being cheap enough to be computed in a vector loop.
@@ -82,7 +92,7 @@ double lane_sum(std::int64_t n, F f) {
   }
   double rest = 0;  // apart, so that the lanes need not be in memory to be reached one by one
   for (; i < n; ++i) rest += static_cast<double>(f(i));
-  return fold_lanes<kLanes / 2>(lanes) + rest;
+  return fold_lanes(lanes, [](double a, double b) { return a + b; }) + rest;
 }
 
 }  // namespace tapehead::detail

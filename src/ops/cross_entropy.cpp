@@ -4,8 +4,8 @@
 //              = ln sum_j e^(x_j - m) + (1 - s) (m - x_t) + s (m - mean_j x_j),   m = max_j x_j
 //   sum = sum of l over the rows that count;   mean = sum / count, or 0 when nothing counts
 //         dx_j = (p_j - (1 - s) [j = t] - s / V) dsum
-// A row counts unless its target is `ignore`; one that does not is never read and gets gradient 0,
-// NaN or not. `ignore` skips rows: it takes no class out of the softmax.
+// A row counts unless its target is `ignore`; nothing in one that does not, NaN or not, reaches the
+// loss, and its gradient is 0. `ignore` skips rows: it takes no class out of the softmax.
 // A logit of -inf is a class with p = 0. Where it is the target, or with smoothing > 0, the loss
 // truly is +inf; the gradient is still the finite one above. A row that is all -inf has no p: its
 // loss is +inf and its gradient 0. NaN and +inf logits give NaN.
@@ -68,17 +68,14 @@ struct Forward {
 };
 
 template <class T>
-double row_loss(const T* x, std::int64_t width, std::int64_t target, double smoothing, T* scale) {
-  const T shift = detail::exp_shift(detail::lane_max(x, width));
-  const double total = detail::exp_sum(x, width, shift);
-  scale[0] = shift;
-  scale[1] = total == 0 ? T{0} : static_cast<T>(1 / total);
+double row_loss(const T* x, std::int64_t width, std::int64_t target, double smoothing, T shift,
+                double total) {
   if (total == 0) return std::numeric_limits<double>::infinity();
   const auto m = static_cast<double>(shift);
   double loss = std::log(total) + (1 - smoothing) * (m - static_cast<double>(x[target]));
   if (smoothing > 0) {
     loss += smoothing *
-            detail::lane_sum(width, [&](std::int64_t j) { return m - static_cast<double>(x[j]); }) /
+            detail::lane_sum(width, [=](std::int64_t j) { return m - static_cast<double>(x[j]); }) /
             static_cast<double>(width);
   }
   return loss;
@@ -88,26 +85,33 @@ template <class T>
 Forward cross_entropy_rows(const Tensor& logits, const Tensor& targets,
                            const CrossEntropyOptions& options) {
   const Rows rows = detail::rows_of(logits);
-  const std::int64_t chunk = detail::rows_per_chunk(rows.width);
   Forward forward{detail::empty({}, logits.dtype()),
                   detail::empty({rows.count, 2}, logits.dtype())};
-  Tensor partial = zeros({(rows.count + chunk - 1) / chunk}, DType::f64);
+  Tensor losses = detail::empty({rows.count}, DType::f64);
   const T* x = detail::in<T>(logits);
   const auto* ids = detail::in<std::int64_t>(targets);
   T* scales = detail::out<T>(forward.scales);
-  double* sums = detail::out<double>(partial);
-  detail::parallel_for(rows.count, chunk, [&](std::int64_t begin, std::int64_t end) {
-    double total = 0;
-    for (std::int64_t row = begin; row < end; ++row) {
-      if (options.ignore == ids[row]) continue;
-      total += row_loss(x + row * rows.width, rows.width, ids[row], options.label_smoothing,
-                        scales + 2 * row);
+  double* each = detail::out<double>(losses);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    double total[detail::kRowBlock];
+    const std::int64_t end = first + count;
+    for (std::int64_t row = first; row < end; ++row) {
+      scales[2 * row] = detail::exp_shift(x + row * rows.width, rows.width);
     }
-    sums[begin / chunk] = total;
+    for (std::int64_t row = first; row < end; ++row) {
+      total[row - first] = detail::exp_sum(x + row * rows.width, rows.width, scales[2 * row]);
+    }
+    for (std::int64_t row = first; row < end; ++row) {
+      const double sum = total[row - first];
+      scales[2 * row + 1] = sum == 0 ? T{0} : static_cast<T>(1 / sum);
+      each[row] = options.ignore == ids[row]
+                      ? 0
+                      : row_loss(x + row * rows.width, rows.width, ids[row],
+                                 options.label_smoothing, scales[2 * row], sum);
+    }
   });
-  double sum = 0;
-  for (std::int64_t i = 0; i < partial.size(); ++i) sum += sums[i];
-  *detail::out<T>(forward.sum) = static_cast<T>(sum);
+  *detail::out<T>(forward.sum) =
+      static_cast<T>(detail::lane_sum(rows.count, [=](std::int64_t row) { return each[row]; }));
   return forward;
 }
 

@@ -4,6 +4,10 @@
 // By selection: a NaN that is dropped is gone, in both directions. p = 0 is the identity and draws
 // nothing; p = 1 is 0 throughout.
 // Source: Srivastava, Hinton, Krizhevsky, Sutskever, Salakhutdinov, "Dropout" (JMLR 2014).
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <tapehead/record.hpp>
@@ -18,12 +22,22 @@ namespace {
 // A draw costs about ten times an ordinary element.
 constexpr std::int64_t kDrawChunk = detail::kElementChunk / 8;
 
+// u >= p for u = (bits >> 11) 2^-53, compared as integers: exact, as p 2^53 has no fraction or is
+// rounded up.
 Tensor draw_kept(const Shape& shape, double p, const Rng& rng) {
   Tensor kept = detail::empty(shape, DType::boolean);
   auto* to = detail::out<unsigned char>(kept);
+  const auto first_kept = static_cast<std::uint64_t>(std::ceil(p * 0x1p53));
   detail::parallel_for(kept.size(), kDrawChunk, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      to[i] = rng.uniform_at(static_cast<std::uint64_t>(i)) >= p ? 1 : 0;
+    std::array<std::uint64_t, 256> bits;
+    while (begin < end) {
+      const std::int64_t n = std::min<std::int64_t>(bits.size(), end - begin);
+      rng.bits_at(static_cast<std::uint64_t>(begin), {bits.data(), static_cast<std::size_t>(n)});
+      unsigned char* line = to + begin;
+      for (std::int64_t i = 0; i < n; ++i) {
+        line[i] = bits[static_cast<std::size_t>(i)] >> 11 >= first_kept ? 1 : 0;
+      }
+      begin += n;
     }
   });
   return kept;
@@ -40,8 +54,10 @@ Tensor keep_scaled(const Tensor& x, const Tensor& kept, double factor) {
     const auto by = static_cast<T>(factor);
     detail::parallel_for(x.size(), detail::kElementChunk,
                          [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t i = begin; i < end; ++i)
-                             to[i] = keeps[i] != 0 ? from[i] * by : T{0};
+                           for (std::int64_t i = begin; i < end; ++i) {
+                             const T scaled = from[i] * by;
+                             to[i] = keeps[i] != 0 ? scaled : T{0};
+                           }
                          });
     return result;
   });

@@ -4,8 +4,8 @@
 //   With g_j = gain_j dy_j:
 //     dx_j    = r (g_j - mean(g) - h_j mean(g h))       (rms_norm: without mean(g))
 //     dgain_j = sum over rows of dy_j h_j               dbias_j = sum over rows of dy_j
-// The variance is the mean of (x - mean)^2, taken in a second pass. All sums, means and differences
-// are in f64: squares of f32 values of any size fit, and a large common offset costs no digits (in
+// The variance is the mean of (x - mean)^2, taken in a second pass. Sums, means and x - mean are in
+// f64: squares of f32 values of any size fit, and a large common offset costs no digits (in
 // f64 itself squares overflow beyond 1e150).
 // For gain = 1 the sum of y is constant, so a loss of sum(y) has gradient 0: not a fault.
 // Sources: Ba, Kiros, Hinton, "Layer normalization" (2016); Zhang, Sennrich, "Root mean square
@@ -29,112 +29,140 @@ using detail::Rows;
 
 enum class Norm { layer, rms };
 
-// What the backward pass needs of a row: h_j = (x_j - mean) * factor.
-struct RowScale {
-  double mean;
-  double factor;
-};
-
-template <Norm kNorm, class T>
-RowScale row_scale(const T* x, std::int64_t width, double eps) {
-  const auto n = static_cast<double>(width);
-  double mean = 0;
-  if constexpr (kNorm == Norm::layer) {
-    // Measured from the first element, so that the mean of equal elements is exact.
-    const auto first = static_cast<double>(x[0]);
-    mean = first +
-           lane_sum(width, [&](std::int64_t i) { return static_cast<double>(x[i]) - first; }) / n;
-  }
-  const double power = lane_sum(width, [&](std::int64_t i) {
-    const double d = static_cast<double>(x[i]) - mean;
-    return d * d;
-  });
-  return {mean, 1 / std::sqrt(power / n + eps)};
+// Measured from the first element, so that the mean of equal elements is exact.
+template <class T>
+double row_mean(const T* x, std::int64_t width) {
+  const auto first = static_cast<double>(x[0]);
+  return first + lane_sum(width, [=](std::int64_t i) {
+                   return static_cast<double>(x[i]) - first;
+                 }) / static_cast<double>(width);
 }
 
-// y and, per row, mean and factor as f64 [rows, 2].
+// The mean of (x - center)^2.
+template <class T>
+double row_power(const T* x, std::int64_t width, double center) {
+  return lane_sum(width,
+                  [=](std::int64_t i) {
+                    const double d = static_cast<double>(x[i]) - center;
+                    return d * d;
+                  }) /
+         static_cast<double>(width);
+}
+
+// y, and for the way back h and r of each row, [rows].
 struct Forward {
   Tensor y;
-  Tensor scales;
+  Tensor h;
+  Tensor factors;
 };
 
 template <Norm kNorm, class T>
 Forward norm_rows(const Tensor& x, const Tensor& gain, const Tensor* bias, double eps) {
   const Rows rows = detail::rows_of(x);
-  Forward forward{detail::empty_like(x), detail::empty({rows.count, 2}, DType::f64)};
+  Forward forward{detail::empty_like(x), detail::empty_like(x),
+                  detail::empty({rows.count}, x.dtype())};
   if (x.size() == 0) return forward;
   const T* from = detail::in<T>(x);
   const T* g = detail::in<T>(gain);
   const T* b = bias == nullptr ? nullptr : detail::in<T>(*bias);
   T* to = detail::out<T>(forward.y);
-  double* scales = detail::out<double>(forward.scales);
-  detail::parallel_for(
-      rows.count, detail::rows_per_chunk(rows.width), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const T* in = from + row * rows.width;
-          T* y = to + row * rows.width;
-          const RowScale s = row_scale<kNorm>(in, rows.width, eps);
-          scales[2 * row] = s.mean;
-          scales[2 * row + 1] = s.factor;
-          for (std::int64_t j = 0; j < rows.width; ++j) {
-            const double h = (static_cast<double>(in[j]) - s.mean) * s.factor;
-            y[j] = static_cast<T>(static_cast<double>(g[j]) * h +
-                                  (kNorm == Norm::layer ? static_cast<double>(b[j]) : 0.0));
-          }
-        }
-      });
+  T* normalised = detail::out<T>(forward.h);
+  T* factors = detail::out<T>(forward.factors);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    double mean[detail::kRowBlock] = {};
+    double factor[detail::kRowBlock];
+    const T* in = from + first * rows.width;
+    if constexpr (kNorm == Norm::layer) {
+      for (std::int64_t r = 0; r < count; ++r) {
+        mean[r] = row_mean(in + r * rows.width, rows.width);
+      }
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      factor[r] = row_power(in + r * rows.width, rows.width, mean[r]);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      factor[r] = 1 / std::sqrt(factor[r] + eps);
+      factors[first + r] = static_cast<T>(factor[r]);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      const T* row = in + r * rows.width;
+      T* h = normalised + (first + r) * rows.width;
+      T* y = to + (first + r) * rows.width;
+      for (std::int64_t j = 0; j < rows.width; ++j) {
+        h[j] = static_cast<T>((static_cast<double>(row[j]) - mean[r]) * factor[r]);
+      }
+      for (std::int64_t j = 0; j < rows.width; ++j) {
+        y[j] = kNorm == Norm::layer ? g[j] * h[j] + b[j] : g[j] * h[j];
+      }
+    }
+  });
   return forward;
 }
 
-// dx of one row; dgain and dbias of the row are added to the running sums.
+// Adds the row's dgain (and dbias) to the running sums.
 template <Norm kNorm, class T>
-void norm_gradient_row(const T* x, const T* gain, const T* dy, RowScale s, std::int64_t width,
-                       T* dx, double* dgain, double* dbias) {
-  const auto normalised = [=](std::int64_t j) {
-    return (static_cast<double>(x[j]) - s.mean) * s.factor;
-  };
-  const auto g = [=](std::int64_t j) {
-    return static_cast<double>(gain[j]) * static_cast<double>(dy[j]);
-  };
-  const auto n = static_cast<double>(width);
-  const double mean_g = kNorm == Norm::layer ? lane_sum(width, g) / n : 0.0;
-  const double mean_gh = lane_sum(width, [&](std::int64_t j) { return g(j) * normalised(j); }) / n;
-  for (std::int64_t j = 0; j < width; ++j) {
-    const double h = normalised(j);
-    dx[j] = static_cast<T>(s.factor * (g(j) - mean_g - h * mean_gh));
-    dgain[j] += static_cast<double>(dy[j]) * h;
-    if constexpr (kNorm == Norm::layer) dbias[j] += static_cast<double>(dy[j]);
+void add_columns(const T* h, const T* dy, std::int64_t width, double* dgain, double* dbias) {
+  for (std::int64_t j = 0; j < width; ++j) dgain[j] += static_cast<double>(dy[j] * h[j]);
+  if constexpr (kNorm == Norm::layer) {
+    for (std::int64_t j = 0; j < width; ++j) dbias[j] += static_cast<double>(dy[j]);
   }
-  // One column is constant, h = 0: exactly 0 too where a fused multiply-add rounds g and mean(g)
-  // apart.
-  if (kNorm == Norm::layer && width == 1) dx[0] = 0;
+}
+
+// dx of `count` rows that follow one another.
+template <Norm kNorm, class T>
+void norm_gradient_rows(const T* h, const T* factors, const T* gain, const T* dy,
+                        std::int64_t count, std::int64_t width, T* dx) {
+  T mean_g[detail::kRowBlock] = {};
+  T mean_gh[detail::kRowBlock];
+  const auto n = static_cast<double>(width);
+  for (std::int64_t r = 0; r < count; ++r) {
+    const T* row_h = h + r * width;
+    const T* row_dy = dy + r * width;
+    mean_gh[r] = static_cast<T>(
+        lane_sum(width, [=](std::int64_t j) { return gain[j] * row_dy[j] * row_h[j]; }) / n);
+    if constexpr (kNorm == Norm::layer) {
+      mean_g[r] =
+          static_cast<T>(lane_sum(width, [=](std::int64_t j) { return gain[j] * row_dy[j]; }) / n);
+    }
+  }
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t at = r * width;
+    for (std::int64_t j = 0; j < width; ++j) {
+      dx[at + j] = factors[r] * (gain[j] * dy[at + j] - mean_g[r] - h[at + j] * mean_gh[r]);
+    }
+    // One column is constant and h = 0: exactly 0 too where a fused multiply-add rounds g and
+    // mean(g) apart.
+    if (kNorm == Norm::layer && width == 1) dx[at] = 0;
+  }
 }
 
 // {dx, dgain, dbias}; dbias only for layer_norm. Column sums are taken per chunk of rows, then over
 // the chunks in order: the chunks depend on the shape alone.
 template <Norm kNorm, class T>
-std::array<Tensor, 3> norm_gradients(const Tensor& x, const Tensor& gain, const Tensor& scales,
+std::array<Tensor, 3> norm_gradients(const Tensor& gain, const Tensor& h, const Tensor& factors,
                                      const Tensor& dy) {
-  const Rows rows = detail::rows_of(x);
+  const Rows rows = detail::rows_of(h);
   constexpr std::int64_t kSums = kNorm == Norm::layer ? 2 : 1;
-  std::array<Tensor, 3> gradients{detail::empty_like(x), zeros(gain.shape(), gain.dtype()),
+  std::array<Tensor, 3> gradients{detail::empty_like(h), zeros(gain.shape(), gain.dtype()),
                                   zeros(gain.shape(), gain.dtype())};
-  if (x.size() == 0) return gradients;
+  if (h.size() == 0) return gradients;
   const std::int64_t chunk = detail::rows_per_chunk(rows.width);
   const std::int64_t chunks = (rows.count + chunk - 1) / chunk;
   Tensor partial = zeros({chunks, kSums, rows.width}, DType::f64);
   double* sums = detail::out<double>(partial);
-  const T* px = detail::in<T>(x);
+  const T* ph = detail::in<T>(h);
   const T* pgain = detail::in<T>(gain);
   const T* pdy = detail::in<T>(dy);
-  const double* pscales = detail::in<double>(scales);
+  const T* pfactors = detail::in<T>(factors);
   T* dx = detail::out<T>(gradients[0]);
-  detail::parallel_for(rows.count, chunk, [&](std::int64_t begin, std::int64_t end) {
-    double* dgain = sums + begin / chunk * kSums * rows.width;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t at = row * rows.width;
-      norm_gradient_row<kNorm>(px + at, pgain, pdy + at, {pscales[2 * row], pscales[2 * row + 1]},
-                               rows.width, dx + at, dgain, dgain + (kSums - 1) * rows.width);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    double* dgain = sums + first / chunk * kSums * rows.width;
+    const std::int64_t at = first * rows.width;
+    norm_gradient_rows<kNorm>(ph + at, pfactors + first, pgain, pdy + at, count, rows.width,
+                              dx + at);
+    for (std::int64_t row = first; row < first + count; ++row) {
+      add_columns<kNorm>(ph + row * rows.width, pdy + row * rows.width, rows.width, dgain,
+                         dgain + (kSums - 1) * rows.width);
     }
   });
   for (std::int64_t k = 0; k < kSums; ++k) {
@@ -178,18 +206,18 @@ Tensor over_rows(const Tensor& column, const Tensor& x) {
 }
 
 // The mean over the last axis, kept; an empty row has none, and nothing reads it.
-Tensor row_mean(const Tensor& x) {
+Tensor last_mean(const Tensor& x) {
   return scale(sum(x, -1, keep), 1.0 / static_cast<double>(std::max<std::int64_t>(1, x.dim(-1))));
 }
 
 Tensor layer_norm_composition(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
-  const Tensor centred = x - row_mean(x);
-  const Tensor h = centred / sqrt(row_mean(centred * centred) + eps);
+  const Tensor centred = x - last_mean(x);
+  const Tensor h = centred / sqrt(last_mean(centred * centred) + eps);
   return over_rows(gain, x) * h + over_rows(bias, x);
 }
 
 Tensor rms_norm_composition(const Tensor& x, const Tensor& gain, double eps) {
-  return over_rows(gain, x) * (x / sqrt(row_mean(x * x) + eps));
+  return over_rows(gain, x) * (x / sqrt(last_mean(x * x) + eps));
 }
 
 }  // namespace
@@ -203,9 +231,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
     using T = decltype(zero);
     const Forward forward = norm_rows<Norm::layer, T>(x, gain, &bias, eps);
     return record("layer_norm", forward.y)
-        .inputs({x, gain, bias}, [x, gain, scales = forward.scales](const Tensor& dy) {
-          return norm_gradients<Norm::layer, T>(x, gain, scales, dy);
-        });
+        .inputs({x, gain, bias},
+                [gain, h = forward.h, factors = forward.factors](const Tensor& dy) {
+                  return norm_gradients<Norm::layer, T>(gain, h, factors, dy);
+                });
   });
 }
 
@@ -217,8 +246,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
     using T = decltype(zero);
     const Forward forward = norm_rows<Norm::rms, T>(x, gain, nullptr, eps);
     return record("rms_norm", forward.y)
-        .inputs({x, gain}, [x, gain, scales = forward.scales](const Tensor& dy) {
-          const auto gradients = norm_gradients<Norm::rms, T>(x, gain, scales, dy);
+        .inputs({x, gain}, [gain, h = forward.h, factors = forward.factors](const Tensor& dy) {
+          const auto gradients = norm_gradients<Norm::rms, T>(gain, h, factors, dy);
           return std::array<Tensor, 2>{gradients[0], gradients[1]};
         });
   });

@@ -16,82 +16,110 @@
 #include "core/threads.hpp"
 #include "ops/catalog.hpp"
 #include "ops/rows.hpp"
+#include "ops/softmax_row.hpp"
 
 namespace tapehead {
 namespace {
 
 using detail::lane_sum;
-
-// Calls f(first, last) with the range of elements of every row, in parallel.
-template <class F>
-void for_rows(const Tensor& x, F f) {
-  if (x.size() == 0) return;
-  const detail::Rows rows = detail::rows_of(x);
-  detail::parallel_for(rows.count, detail::rows_per_chunk(rows.width),
-                       [&](std::int64_t begin, std::int64_t end) {
-                         for (std::int64_t row = begin; row < end; ++row) {
-                           f(row * rows.width, (row + 1) * rows.width);
-                         }
-                       });
-}
+using detail::Rows;
 
 template <class T>
 Tensor softmax_rows(const Tensor& x) {
+  const Rows rows = detail::rows_of(x);
   Tensor result = detail::empty_like(x);
   const T* from = detail::in<T>(x);
-  T* y = detail::out<T>(result);
-  for_rows(x, [&](std::int64_t first, std::int64_t last) {
-    const T shift = detail::exp_shift(detail::lane_max(from + first, last - first));
-    for (std::int64_t i = first; i < last; ++i) y[i] = detail::vector_exp(from[i] - shift);
-    const double total = lane_sum(last - first, [&](std::int64_t i) { return y[first + i]; });
-    const T factor = total == 0 ? T{0} : static_cast<T>(1 / total);
-    for (std::int64_t i = first; i < last; ++i) y[i] *= factor;
+  T* to = detail::out<T>(result);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    T shift[detail::kRowBlock];
+    T factor[detail::kRowBlock];
+    const T* in = from + first * rows.width;
+    T* y = to + first * rows.width;
+    for (std::int64_t r = 0; r < count; ++r) {
+      shift[r] = detail::exp_shift(in + r * rows.width, rows.width);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t i = r * rows.width; i < (r + 1) * rows.width; ++i) {
+        y[i] = detail::vector_exp(in[i] - shift[r]);
+      }
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      const T* row = y + r * rows.width;
+      const double total = lane_sum(rows.width, [=](std::int64_t i) { return row[i]; });
+      factor[r] = total == 0 ? T{0} : static_cast<T>(1 / total);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t i = r * rows.width; i < (r + 1) * rows.width; ++i) y[i] *= factor[r];
+    }
   });
   return result;
 }
 
 template <class T>
-Tensor softmax_gradient_rows(const Tensor& output, const Tensor& cotangent) {
-  Tensor result = detail::empty_like(output);
-  const T* y = detail::in<T>(output);
-  const T* dy = detail::in<T>(cotangent);
+Tensor softmax_gradient_rows(const Tensor& y, const Tensor& dy) {
+  const Rows rows = detail::rows_of(y);
+  Tensor result = detail::empty_like(y);
+  const T* weights = detail::in<T>(y);
+  const T* cotangent = detail::in<T>(dy);
   T* dx = detail::out<T>(result);
-  for_rows(output, [&](std::int64_t first, std::int64_t last) {
-    const auto mean = static_cast<T>(lane_sum(last - first, [&](std::int64_t i) {
-      return y[first + i] == 0 ? T{0} : y[first + i] * dy[first + i];
-    }));
-    for (std::int64_t i = first; i < last; ++i) dx[i] = y[i] == 0 ? T{0} : y[i] * (dy[i] - mean);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t at = first * rows.width; at < (first + count) * rows.width;
+         at += rows.width) {
+      std::copy_n(cotangent + at, rows.width, dx + at);
+      detail::softmax_gradient_row(weights + at, dx + at, rows.width);
+    }
   });
   return result;
 }
 
 template <class T>
 Tensor log_softmax_rows(const Tensor& x) {
+  const Rows rows = detail::rows_of(x);
   Tensor result = detail::empty_like(x);
   const T* from = detail::in<T>(x);
-  T* y = detail::out<T>(result);
-  for_rows(x, [&](std::int64_t first, std::int64_t last) {
-    const T shift = detail::exp_shift(detail::lane_max(from + first, last - first));
-    const double total = detail::exp_sum(from + first, last - first, shift);
-    const T log_total = total == 0 ? T{0} : static_cast<T>(std::log(total));
-    for (std::int64_t i = first; i < last; ++i) y[i] = (from[i] - shift) - log_total;
+  T* to = detail::out<T>(result);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    T shift[detail::kRowBlock];
+    T log_total[detail::kRowBlock];
+    const T* in = from + first * rows.width;
+    T* y = to + first * rows.width;
+    for (std::int64_t r = 0; r < count; ++r) {
+      shift[r] = detail::exp_shift(in + r * rows.width, rows.width);
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      const double total = detail::exp_sum(in + r * rows.width, rows.width, shift[r]);
+      log_total[r] = total == 0 ? T{0} : static_cast<T>(std::log(total));
+    }
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t i = r * rows.width; i < (r + 1) * rows.width; ++i) {
+        y[i] = (in[i] - shift[r]) - log_total[r];
+      }
+    }
   });
   return result;
 }
 
 template <class T>
 Tensor log_softmax_gradient_rows(const Tensor& output, const Tensor& cotangent) {
+  const Rows rows = detail::rows_of(output);
   Tensor result = detail::empty_like(output);
-  const T* y = detail::in<T>(output);
-  const T* dy = detail::in<T>(cotangent);
-  T* dx = detail::out<T>(result);
-  for_rows(output, [&](std::int64_t first, std::int64_t last) {
-    const auto total =
-        static_cast<T>(lane_sum(last - first, [&](std::int64_t i) { return dy[first + i]; }));
-    for (std::int64_t i = first; i < last; ++i) dx[i] = dy[i] - detail::vector_exp(y[i]) * total;
-    // Only a row without a finite element has no weight at all.
-    if (std::isinf(y[first]) && std::isinf(detail::lane_max(y + first, last - first))) {
-      std::fill(dx + first, dx + last, T{0});
+  const T* logs = detail::in<T>(output);
+  const T* from = detail::in<T>(cotangent);
+  T* to = detail::out<T>(result);
+  detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = first; row < first + count; ++row) {
+      const T* y = logs + row * rows.width;
+      const T* dy = from + row * rows.width;
+      T* dx = to + row * rows.width;
+      const auto total =
+          static_cast<T>(lane_sum(rows.width, [=](std::int64_t i) { return dy[i]; }));
+      for (std::int64_t i = 0; i < rows.width; ++i) {
+        dx[i] = dy[i] - detail::vector_exp(y[i]) * total;
+      }
+      // Only a row without a finite element has no weight at all.
+      if (rows.width > 0 && std::isinf(y[0]) && std::isinf(detail::lane_max(y, rows.width))) {
+        std::fill_n(dx, rows.width, T{0});
+      }
     }
   });
   return result;
@@ -101,7 +129,7 @@ Tensor log_softmax_gradient_rows(const Tensor& output, const Tensor& cotangent) 
 template <class F, class... X>
 Tensor along(int axis, F f, const X&... x) {
   const auto last = [axis](const Tensor& t) { return transpose(detach(t), axis, -1); };
-  if (axis == std::max({x.rank()...}) - 1) return f(x...);
+  if (((axis == x.rank() - 1) && ...)) return f(x...);
   return transpose(f(last(x)...), axis, -1);
 }
 

@@ -39,9 +39,16 @@ void softmax_row(T* x, std::int64_t n) {
 // if dp_i is not finite there.
 template <class T>
 void softmax_gradient_row(const T* p, T* dp, std::int64_t n) {
-  const auto mean =
-      static_cast<T>(lane_sum(n, [&](std::int64_t i) { return p[i] == 0 ? T{0} : p[i] * dp[i]; }));
-  for (std::int64_t i = 0; i < n; ++i) dp[i] = p[i] == 0 ? T{0} : p[i] * (dp[i] - mean);
+  // Products first: a load that only some elements need would keep the loops from being vector
+  // code.
+  const auto mean = static_cast<T>(lane_sum(n, [&](std::int64_t i) {
+    const T product = p[i] * dp[i];
+    return p[i] == 0 ? T{0} : product;
+  }));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T product = p[i] * (dp[i] - mean);
+    dp[i] = p[i] == 0 ? T{0} : product;
+  }
 }
 
 }  // namespace tapehead::detail
