@@ -73,6 +73,17 @@ Ends make_terminal(int columns) {
 
 }  // namespace
 
+bool terminals_available() {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) return false;
+  const int slave = ::grantpt(master) == 0 && ::unlockpt(master) == 0
+                        ? ::open(::ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC)
+                        : -1;
+  if (slave >= 0) ::close(slave);
+  ::close(master);
+  return slave >= 0;
+}
+
 Process::Process(const Launch& launch) {
   const Ends out = make_pipe();
   const Ends err =

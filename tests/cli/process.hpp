@@ -23,6 +23,9 @@ struct Launch {
   std::string out_file = {};  // stdout goes there, not to Result::out
 };
 
+// Whether this system gives out pseudo terminals: a bare chroot without /dev/pts does not.
+[[nodiscard]] bool terminals_available();
+
 // A program that is running.
 class Process {
  public:
