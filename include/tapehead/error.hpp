@@ -43,6 +43,11 @@ struct NonFiniteError : Error {
   using Error::Error;
 };
 
+// More memory wanted than the system gives.
+struct MemoryError : Error {
+  using Error::Error;
+};
+
 // A file that cannot be read or written, or that does not hold what it claims.
 struct FileError : Error {
   using Error::Error;

@@ -103,8 +103,12 @@ class Params {
   explicit Params(std::uint64_t seed = 0, DType dtype = DType::f32);  // f32 or f64
   Params(const Params&) = delete;
   Params& operator=(const Params&) = delete;
-  Params(Params&&) = default;
-  Params& operator=(Params&&) = default;
+  Params(Params&& other) noexcept
+      : store_(other.store_) {}  // `other` stays usable: the same weights
+  Params& operator=(Params&& other) noexcept {
+    store_ = other.store_;
+    return *this;
+  }
 
   [[nodiscard]] Scope operator/(std::string_view name) { return Scope(*this) / name; }
 

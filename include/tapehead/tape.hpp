@@ -74,6 +74,8 @@ class Gradients {
 
  private:
   friend class Tape;
+  [[nodiscard]] const State& seen() const;  // empty after a move
+  State& own();
   std::unique_ptr<State> state_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "autograd/recorded.hpp"
 #include "autograd/tape_state.hpp"
 #include "core/access.hpp"
 #include "core/message.hpp"
@@ -15,15 +16,17 @@ using State = Tape::State;
 
 namespace {
 
-// Makes a tape the recording one while backward runs on it.
+// While backward runs, its own tape records if it is differentiable, and none otherwise.
 class Current {
  public:
-  explicit Current(State* tape) : previous_(exchange_newest(tape)) {}
+  explicit Current(State& tape)
+      : tape_(tape.options.differentiable ? &tape : nullptr), previous_(exchange_newest(tape_)) {}
   ~Current() { exchange_newest(previous_); }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
  private:
+  State* tape_;
   State* previous_;
 };
 
@@ -138,7 +141,10 @@ class Backward {
         free_.push_back(slot);
         visit(i, dy);
       }
-      if (!keep) consume(i);
+      if (!keep) {
+        show_watched_parameter(i);
+        consume(i);
+      }
     }
   }
 
@@ -214,13 +220,21 @@ class Backward {
     });
   }
 
+  // A parameter that was also given to watch(): its gradient is the part of the flat buffer.
+  void show_watched_parameter(std::int32_t index) const {
+    const Node& node = state_.nodes[static_cast<std::size_t>(index)];
+    if (node.param_store < 0 || !node.watched) return;
+    const auto& of = result_.of(state_.stores[static_cast<std::size_t>(node.param_store)].store);
+    const auto parameter = static_cast<std::size_t>(node.param_index);
+    if (of.reached[parameter] == 0) return;
+    result_.watched[{state_.id, index}] =
+        detail::TensorAccess::view(of.flat, node.shape, of.store->entries[parameter].offset);
+  }
+
   // On a differentiable tape the sum of two gradients is itself an operation with a gradient.
   void sum(Tensor& total, Tensor gradient) const {
     if (!state_.options.differentiable) return detail::accumulate(total, gradient);
-    Tensor copy = detail::TensorAccess::placed(total, 0, -1);
-    detail::accumulate(copy, gradient);
-    const auto same = [](const Tensor& dy) { return dy; };
-    total = record("accumulate", copy).input(total, same).input(gradient, same);
+    total = detail::recorded_sum(total, gradient);
   }
 
   void consume(std::int32_t index) {
@@ -242,7 +256,7 @@ class Backward {
 Gradients Tape::backward(std::span<const Tensor> ys, std::span<const Tensor> cotangents) {
   check_start(*state_, ys, cotangents);
   Gradients gradients;
-  const Current current(state_);
+  const Current current(*state_);
   Backward walk(*state_, *gradients.state_);
   if (!state_->options.differentiable) state_->spent = true;
   for (std::size_t i = 0; i < ys.size(); ++i) {

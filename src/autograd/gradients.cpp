@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "autograd/recorded.hpp"
 #include "autograd/tape_state.hpp"
 #include "core/access.hpp"
 #include "core/message.hpp"
@@ -45,8 +46,19 @@ const Gradients::State::OfStore* Gradients::State::find(const ParamStore* store)
 
 Gradients::Gradients() : state_(std::make_unique<State>()) {}
 Gradients::~Gradients() = default;
-Gradients::Gradients(const Gradients& other) : state_(std::make_unique<State>(*other.state_)) {}
-Gradients::Gradients(Gradients&&) noexcept = default;
+Gradients::Gradients(const Gradients& other) : state_(std::make_unique<State>(other.seen())) {}
+// What was moved from is empty, not broken.
+Gradients::Gradients(Gradients&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+const Gradients::State& Gradients::seen() const {
+  static const State nothing;
+  return state_ != nullptr ? *state_ : nothing;
+}
+
+Gradients::State& Gradients::own() {
+  if (state_ == nullptr) state_ = std::make_unique<State>();
+  return *state_;
+}
+
 Gradients& Gradients::operator=(Gradients other) noexcept {
   state_ = std::move(other.state_);
   return *this;
@@ -54,39 +66,55 @@ Gradients& Gradients::operator=(Gradients other) noexcept {
 
 namespace {
 
-// The flat gradient of one store; put together from the recorded parts of a differentiable tape.
+void copy_into(Tensor& flat, const Tensor& part, std::int64_t offset) {
+  detail::with_float("gradients", flat.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::copy_n(detail::in<T>(part), part.size(), detail::out<T>(flat) + offset);
+  });
+}
+
+// The flat gradient of one store. The recorded parts of a differentiable tape are put together by
+// operations that it records, so that a penalty on the flat gradient has a gradient itself.
 Tensor flat_of(const Gradients::State::OfStore* of, const ParamStore& store) {
   if (of == nullptr) return zeros({store.size}, store.dtype);
   if (of->flat.defined()) return of->flat;
-  return detail::with_float("gradients", store.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Tensor flat = zeros({store.size}, store.dtype);
-    for (std::size_t i = 0; i < of->recorded.size(); ++i) {
-      const Tensor& part = of->recorded[i];
-      if (part.defined())
-        std::copy_n(detail::in<T>(part), part.size(),
-                    detail::out<T>(flat) + store.entries[i].offset);
+  const bool any = std::any_of(of->recorded.begin(), of->recorded.end(), is_recorded);
+  Tensor flat = zeros({store.size}, store.dtype);
+  for (std::size_t i = 0; i < of->recorded.size(); ++i) {
+    const Tensor& part = of->recorded[i];
+    if (!part.defined()) continue;
+    if (any) {
+      flat = detail::recorded_sum(flat, detail::spread(part, store.entries[i].offset, store.size));
+    } else {
+      copy_into(flat, part, store.entries[i].offset);
     }
-    return flat;
-  });
+  }
+  return flat;
+}
+
+// The gradient of parameter i; undefined where not reached.
+Tensor part_of(const Gradients::State::OfStore& of, std::size_t i) {
+  if (of.reached[i] == 0) return {};
+  if (!of.flat.defined()) return of.recorded[i];
+  const ParamStore::Entry& entry = of.store->entries[i];
+  return detail::TensorAccess::view(of.flat, entry.shape, entry.offset);
 }
 
 }  // namespace
 
 Tensor Gradients::operator[](const Param& param) const {
   if (!param.defined()) fail<ValueError>("gradients: this Param handle is empty");
-  const auto* of = state_->find(param.store_.get());
+  const auto* of = seen().find(param.store_.get());
   const auto index = static_cast<std::size_t>(param.index_);
-  if (of == nullptr || !of->reached[index]) return zeros(param.shape(), param.dtype());
-  if (!of->flat.defined()) return of->recorded[index];
-  return detail::TensorAccess::view(of->flat, param.shape(), of->store->entries[index].offset);
+  if (of == nullptr || of->reached[index] == 0) return zeros(param.shape(), param.dtype());
+  return part_of(*of, index);
 }
 
 Tensor Gradients::operator[](const Tensor& watched) const {
   const State::Key key{watched.tape_id(), watched.node()};
-  if (const auto found = state_->watched.find(key); found != state_->watched.end())
+  if (const auto found = seen().watched.find(key); found != seen().watched.end())
     return found->second;
-  if (const auto asked = state_->asked.find(key); asked != state_->asked.end()) {
+  if (const auto asked = seen().asked.find(key); asked != seen().asked.end()) {
     return zeros(asked->second.first, asked->second.second);
   }
   fail<TapeError>(
@@ -95,67 +123,62 @@ Tensor Gradients::operator[](const Tensor& watched) const {
 }
 
 bool Gradients::reached(const Param& param) const {
-  const auto* of = param.defined() ? state_->find(param.store_.get()) : nullptr;
+  const auto* of = param.defined() ? seen().find(param.store_.get()) : nullptr;
   return of != nullptr && of->reached[static_cast<std::size_t>(param.index_)] != 0;
 }
 
 bool Gradients::reached(const Tensor& watched) const {
-  return state_->watched.count({watched.tape_id(), watched.node()}) > 0;
+  return seen().watched.count({watched.tape_id(), watched.node()}) > 0;
 }
 
 Tensor Gradients::flat(const Params& params) const {
-  return flat_of(state_->find(params.store_.get()), *params.store_);
+  return flat_of(seen().find(params.store_.get()), *params.store_);
 }
 
 std::vector<unsigned char> Gradients::reached_mask(const Params& params) const {
-  const auto* of = state_->find(params.store_.get());
+  const auto* of = seen().find(params.store_.get());
   return of != nullptr ? of->reached : std::vector<unsigned char>(params.store_->entries.size(), 0);
 }
 
-Gradients& Gradients::operator+=(const Gradients& other) {
-  for (const State::OfStore& theirs : other.state_->stores) {
-    State::OfStore& ours = state_->of(theirs.store);
-    Tensor sum = flat_of(&ours, *ours.store);
-    ours.flat = Tensor();
-    detail::accumulate(sum, flat_of(&theirs, *theirs.store));
-    ours.flat = std::move(sum);
-    ours.recorded.clear();
+Gradients& Gradients::operator+=(const Gradients& added) {
+  const Gradients other = added;  // also when it is *this
+  for (const State::OfStore& theirs : other.seen().stores) {
+    State::OfStore& ours = own().of(theirs.store);
+    if (theirs.flat.defined() && (ours.flat.defined() || ours.recorded.empty())) {
+      Tensor sum = flat_of(&ours, *ours.store);
+      ours.flat = Tensor();
+      detail::accumulate(sum, theirs.flat);
+      ours.flat = std::move(sum);
+    } else {
+      std::vector<Tensor> parts(ours.reached.size());
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Tensor mine = part_of(ours, i);
+        const Tensor more = part_of(theirs, i);
+        parts[i] = mine.defined() && more.defined() ? detail::recorded_sum(mine, more)
+                                                    : (mine.defined() ? mine : more);
+      }
+      ours.flat = Tensor();
+      ours.recorded = std::move(parts);
+    }
     for (std::size_t i = 0; i < ours.reached.size(); ++i) ours.reached[i] |= theirs.reached[i];
   }
-  for (const auto& [key, gradient] : other.state_->watched) {
-    Tensor& ours = state_->watched[key];
-    if (ours.defined()) {
-      detail::accumulate(ours, gradient);
-    } else {
-      ours = gradient;
-    }
+  for (const auto& [key, gradient] : other.seen().watched) {
+    Tensor& ours = own().watched[key];
+    ours = ours.defined() ? detail::recorded_sum(ours, gradient) : gradient;
   }
-  state_->asked.insert(other.state_->asked.begin(), other.state_->asked.end());
+  own().asked.insert(other.seen().asked.begin(), other.seen().asked.end());
   return *this;
 }
 
 Gradients& Gradients::operator*=(double factor) {
-  const auto scaled = [factor](Tensor& x) {
-    x = detail::with_float("gradients", x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      Tensor y = detail::TensorAccess::unique(x) ? detail::TensorAccess::placed(x, 0, -1)
-                                                 : detail::empty_like(x);
-      const T* from = detail::in<T>(x);
-      T* to = detail::out<T>(y);
-      detail::parallel_for(x.size(), detail::kElementChunk,
-                           [&](std::int64_t begin, std::int64_t end) {
-                             for (std::int64_t i = begin; i < end; ++i)
-                               to[i] = static_cast<T>(factor) * from[i];
-                           });
-      return y;
-    });
+  const auto scale = [factor](Tensor& x) {
+    if (x.defined()) x = detail::recorded_scale(x, factor);
   };
-  for (State::OfStore& of : state_->stores) {
-    if (!of.flat.defined()) of.flat = flat_of(&of, *of.store);
-    of.recorded.clear();
-    scaled(of.flat);
+  for (State::OfStore& of : own().stores) {
+    scale(of.flat);
+    for (Tensor& part : of.recorded) scale(part);
   }
-  for (auto& entry : state_->watched) scaled(entry.second);
+  for (auto& entry : own().watched) scale(entry.second);
   return *this;
 }
 

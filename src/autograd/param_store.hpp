@@ -1,6 +1,7 @@
 // What Params and its handles share.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,7 +42,8 @@ class ParamStore {
   std::vector<Entry> entries;
   std::unordered_map<std::string, int> by_name;
   std::int64_t size = 0;
-  bool sealed = false;
+  std::mutex sealing;  // several threads may use a model first
+  std::atomic<bool> sealed{false};
   Tensor flat;  // [size]
   std::uint64_t version = 0;
   const char* last_writer = "the initialiser";

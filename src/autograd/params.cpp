@@ -36,6 +36,7 @@ std::string joined(const char* path, std::string_view name) {
 }  // namespace
 
 void ParamStore::seal() {
+  const std::lock_guard<std::mutex> lock(sealing);
   if (sealed) return;
   Tensor values = zeros({size}, dtype);
   for (const Entry& entry : entries) {
@@ -102,14 +103,22 @@ void Param::set(const Tensor& value) const {
   });
 }
 
-const std::string& Param::name() const {
-  return store_->entries[static_cast<std::size_t>(index_)].name;
+namespace {
+
+const ParamStore::Entry& entry_of(const ParamStore* store, int index) {
+  if (store == nullptr) fail<ValueError>("params: this Param handle is empty");
+  return store->entries[static_cast<std::size_t>(index)];
 }
-const Shape& Param::shape() const {
-  return store_->entries[static_cast<std::size_t>(index_)].shape;
+
+}  // namespace
+
+const std::string& Param::name() const { return entry_of(store_.get(), index_).name; }
+const Shape& Param::shape() const { return entry_of(store_.get(), index_).shape; }
+DType Param::dtype() const {
+  (void)entry_of(store_.get(), index_);
+  return store_->dtype;
 }
-DType Param::dtype() const { return store_->dtype; }
-bool Param::frozen() const { return store_->entries[static_cast<std::size_t>(index_)].frozen; }
+bool Param::frozen() const { return entry_of(store_.get(), index_).frozen; }
 
 Scope::Scope(Params& params) : store_(params.store_), path_("") {}
 
@@ -128,6 +137,11 @@ Param Scope::param(std::string_view name, const Shape& shape, const Init& init, 
         full));
   }
   if (!init) fail<ValueError>(fmt::format("params: {} has no initialiser", full));
+  constexpr std::int64_t kMost = std::int64_t{1} << 59;  // as for the elements of a shape
+  if (shape.size() > kMost - store_->size) {
+    fail<ShapeError>(
+        fmt::format("params: {} {} brings the store beyond 2^59 numbers", full, to_string(shape)));
+  }
   const int index = static_cast<int>(store_->entries.size());
   if (!store_->by_name.emplace(full, index).second) {
     fail<ValueError>(fmt::format(

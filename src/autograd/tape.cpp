@@ -28,6 +28,26 @@ Spares& spares() {
   return instance;
 }
 
+// Unlinks ended tapes of this thread (normally the newest; tapes may end in another order) and
+// keeps their storage.
+void take_out_ended() noexcept {
+  for (State** link = &t_newest; *link != nullptr;) {
+    State* tape = *link;
+    if (!tape->ended.load(std::memory_order_acquire)) {
+      link = &tape->outer;
+      continue;
+    }
+    *link = tape->outer;
+    tape->ended.store(false, std::memory_order_relaxed);
+    std::unique_ptr<State> state(tape);
+    try {
+      spares().list.push_back(std::move(state));
+    } catch (...) {
+      // No room to keep the storage: it is freed instead.
+    }
+  }
+}
+
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
@@ -35,7 +55,12 @@ std::uint64_t next_id() {
 
 }  // namespace
 
-State* recording_tape() { return t_newest != nullptr && !t_newest->spent ? t_newest : nullptr; }
+State* recording_tape() {
+  State* tape = t_newest;
+  while (tape != nullptr && (tape->spent || tape->ended.load(std::memory_order_acquire)))
+    tape = tape->outer;
+  return tape;
+}
 
 State* exchange_newest(State* tape) { return std::exchange(t_newest, tape); }
 
@@ -96,28 +121,27 @@ Tape::Tape(TapeOptions options) {
   state_->id = next_id();
   state_->options = std::move(options);
   state_->thread = this_thread();
+  take_out_ended();
   state_->outer = std::exchange(t_newest, state_);
 }
 
 Tape::~Tape() {
-  // Normally the newest; tapes may also end in another order.
-  for (State** link = &t_newest; *link != nullptr; link = &(*link)->outer) {
-    if (*link == state_) {
-      *link = state_->outer;
-      break;
-    }
+  if (state_->thread != this_thread()) {
+    // The owner's list cannot be touched from here: it skips an ended tape, and the next tape that
+    // the owner begins or ends takes it out.
+    state_->clear();
+    state_->ended.store(true, std::memory_order_release);
+    return;
   }
   state_->clear();
-  std::unique_ptr<State> state(state_);
-  try {
-    spares().list.push_back(std::move(state));
-  } catch (...) {
-    // No room to keep the storage: it is freed instead.
-  }
+  state_->ended.store(true, std::memory_order_relaxed);
+  take_out_ended();
 }
 
 Tensor Tape::watch(const Tensor& x) {
   detail::check_floating("watch", x);
+  if (state_->thread != this_thread())
+    fail<TapeError>("watch: this tape belongs to another thread");
   if (state_->spent)
     fail<TapeError>("watch: this tape is spent: backward has consumed it; open a new Tape");
   if (x.tape_id() != 0 && x.tape_id() != state_->id) {

@@ -1,6 +1,7 @@
 // The tape's insides, shared by tape.cpp, record.cpp and gradients.cpp.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,8 +46,9 @@ struct Tape::State {
   std::uint64_t id = 0;
   TapeOptions options;
   bool spent = false;
-  State* outer = nullptr;        // the tape that recorded on this thread before
-  const void* thread = nullptr;  // identity of the owning thread
+  std::atomic<bool> ended{false};  // its Tape is gone; perhaps on another thread
+  State* outer = nullptr;          // the tape that recorded on this thread before
+  const void* thread = nullptr;    // identity of the owning thread
   std::vector<Node> nodes;
   std::vector<Function> functions;
   std::vector<std::int32_t> edges;  // input nodes; -1 for a constant of a joint function
@@ -60,7 +62,7 @@ struct Tape::State {
   void clear() noexcept;                      // back to an empty tape; memory is kept
 };
 
-// The tape that records on this thread: the newest one that is alive, unless it is spent.
+// The tape that records on this thread: the newest one that is alive and not spent.
 [[nodiscard]] Tape::State* recording_tape();
 // Makes `tape` the newest one of this thread and returns the one before.
 Tape::State* exchange_newest(Tape::State* tape);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,12 @@ Tensor TensorAccess::empty(const Shape& shape, DType dtype) {
   Tensor x;
   x.shape_ = shape;
   x.dtype_ = dtype;
-  x.buffer_ = Buffer(allocate_block(shape.size() * bytes_of(dtype)));
+  try {
+    x.buffer_ = Buffer(allocate_block(shape.size() * bytes_of(dtype)));
+  } catch (const std::bad_alloc&) {
+    fail<MemoryError>(fmt::format("out of memory: {}{} needs {} bytes", name_of(dtype),
+                                  to_string(shape), shape.size() * bytes_of(dtype)));
+  }
   return x;
 }
 

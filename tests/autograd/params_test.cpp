@@ -228,3 +228,69 @@ TEST_CASE("a tensor may outlive its parameters") {
   CHECK(w.at({1}) == 4);
   CHECK(handle.value().at({0}) == 4);
 }
+
+TEST_CASE("parameter gradients can be added to themselves") {
+  Params params(1, DType::f64);
+  const Param w = Scope(params).param("w", {2}, init::constant(3));
+  th::Tape tape;
+  th::Gradients g = tape.backward(th::sum(Tensor(w) * w));  // 2 w = 6
+  g += g;
+  CHECK(g[w].to_vector<double>() == std::vector<double>{12, 12});
+}
+
+TEST_CASE("a parameter may be watched as well: both look-ups give its gradient") {
+  for (const bool differentiable : {false, true}) {
+    Params params(1, DType::f64);
+    const Param w = Scope(params).param("w", {2}, init::constant(3));
+    th::Tape tape({.differentiable = differentiable});
+    const Tensor x = tape.watch(w);
+    const th::Gradients g = tape.backward(th::sum(x * x));
+    CHECK(g.reached(x));
+    CHECK(g[x].to_vector<double>() == std::vector<double>{6, 6});
+    CHECK(g[w].to_vector<double>() == std::vector<double>{6, 6});
+  }
+}
+
+TEST_CASE("a penalty on gradients has a gradient, by parameter, flat, scaled and summed alike") {
+  // y = sum w^3 at w = 3: g = 3 w^2 = 27. d/dw (y + |k g|^2) = 27 + 2 k^2 g 6 w = 27 + 972 k^2.
+  const auto slope = [](auto penalty) {
+    Params params(1, DType::f64);
+    const Param w = Scope(params).param("w", {2}, init::constant(3));
+    (void)Scope(params).param("unused", {3}, init::constant(1));
+    th::Tape tape({.differentiable = true});
+    const Tensor y = th::sum(Tensor(w) * w * w);
+    th::Gradients g = tape.backward(y);
+    const Tensor loss = y + penalty(g, w, params);
+    return tape.backward(loss)[w].template to_vector<double>();
+  };
+  const auto square = [](const Tensor& x) { return th::sum(x * x); };
+  CHECK(slope([&](auto& g, auto& w, auto&) { return square(g[w]); }) ==
+        std::vector<double>{999, 999});
+  CHECK(slope([&](auto& g, auto&, auto& params) { return square(g.flat(params)); }) ==
+        std::vector<double>{999, 999});
+  CHECK(slope([&](auto& g, auto& w, auto&) { return g *= 0.5, square(g[w]); }) ==
+        std::vector<double>{270, 270});
+  CHECK(slope([&](auto& g, auto& w, auto&) { return g += g, square(g[w]); }) ==
+        std::vector<double>{27 + 4 * 972, 27 + 4 * 972});
+}
+
+TEST_CASE("empty handles and moved-from stores give errors or go on, never a crash") {
+  CHECK_THROWS_AS(Param().name(), th::ValueError);
+  CHECK_THROWS_AS(Param().shape(), th::ValueError);
+  CHECK_THROWS_AS(Param().dtype(), th::ValueError);
+  CHECK_THROWS_AS(Param().frozen(), th::ValueError);
+  Params params(1);
+  (void)Scope(params).param("w", {2}, init::constant(4));
+  const Params moved = std::move(params);
+  CHECK(moved.count() == 1);
+  CHECK(params.count() == 1);
+}
+
+TEST_CASE("a store beyond 2^59 numbers is refused where it would become so") {
+  Params params(1);
+  const Scope scope(params);
+  const Shape large{std::int64_t{1} << 30, std::int64_t{1} << 28};
+  (void)scope.param("a", large, init::constant(0));
+  (void)scope.param("b", large, init::constant(0));  // just full
+  CHECK_THROWS_WITH(scope.param("c", {1}, init::constant(0)), ContainsSubstring("2^59"));
+}

@@ -389,3 +389,70 @@ TEST_CASE("a tape prints its nodes, and errors name the module") {
         "    2  sum                f64[]                  (1)  encoder.ffn\n");
   CHECK_THROWS_AS(tape.node(3), th::IndexError);
 }
+
+TEST_CASE("under a spent inner tape the outer one records on") {
+  th::Tape outer;
+  const Tensor x = outer.watch(f64(3));
+  Tensor y;
+  {
+    th::Tape inner;
+    const Tensor u = inner.watch(f64(1));
+    CHECK_THROWS_AS(x * x, th::TapeError);  // the inner tape records now
+    (void)inner.backward(u * u);
+    y = x * x;
+  }
+  CHECK(outer.backward(x + y)[x].item() == 7);
+}
+
+TEST_CASE(
+    "backward on an outer tape does not record on an inner one that is alive, nor on itself") {
+  th::Tape outer;
+  const Tensor x = outer.watch(f64(3));
+  const Tensor y = x * x;
+  th::Tape inner;
+  const Tensor u = inner.watch(f64(2));
+  CHECK(outer.backward(y)[x].item() == 6);
+  CHECK(inner.size() == 1);
+  CHECK(outer.size() == 2);
+  CHECK(inner.backward(u * u)[u].item() == 4);
+}
+
+TEST_CASE("a tape may end on another thread; its owner records on") {
+  auto tape = std::optional<th::Tape>();
+  tape.emplace();
+  const Tensor x = tape->watch(f64(2));
+  bool refused = false;
+  std::thread other([&] {
+    try {
+      (void)tape->watch(f64(1));
+    } catch (const th::TapeError&) {
+      refused = true;
+    }
+    tape.reset();
+  });
+  other.join();
+  CHECK(refused);
+  CHECK((x * 2.0).tape_id() == 0);
+  th::Tape next;
+  const Tensor z = next.watch(f64(5));
+  CHECK(next.backward(z * z)[z].item() == 10);
+}
+
+TEST_CASE("gradients can be added to themselves, moved from and reused") {
+  th::Tape tape;
+  const Tensor x = tape.watch(f64({1, 2}));
+  th::Gradients g = tape.backward(th::sum(x * x));
+  g += g;
+  CHECK(g[x].to_vector<double>() == std::vector<double>{4, 8});
+  th::Gradients taken = std::move(g);
+  CHECK(taken[x].to_vector<double>() == std::vector<double>{4, 8});
+  CHECK_THROWS_AS(g[x], th::TapeError);  // empty now, not broken
+  CHECK_FALSE(g.reached(x));
+  g += taken;
+  CHECK(g[x].to_vector<double>() == std::vector<double>{4, 8});
+}
+
+TEST_CASE("a tensor larger than memory is an error that says how large") {
+  CHECK_THROWS_WITH(th::zeros({std::int64_t{1} << 50}),
+                    ContainsSubstring("4503599627370496 bytes"));
+}
