@@ -104,6 +104,8 @@ Verb& Verb::flag(const char* name, bool& target, const char* help) {
   return *this;
 }
 
+bool Verb::given(const char* name) const { return app_of(app_).count(name) > 0; }
+
 Verb& Verb::footer(const char* text) {
   app_of(app_).footer(text);
   return *this;
@@ -251,6 +253,13 @@ int Cli::run(int argc, char** argv) {
 
   for (const State::Entry& entry : state_->verbs) {
     if (!entry.app->parsed()) continue;
+    if (const std::vector<std::string> before = app.remaining(); !before.empty()) {
+      return finish(
+          early, report_error(early, kMisused,
+                              fmt::format("'{}' stands before the command; write "
+                                          "'tapehead {} {}'",
+                                          before.front(), entry.app->get_name(), before.front())));
+    }
     const std::vector<std::string> rest = entry.app->remaining();
     Output out(state_->json);
     if (!rest.empty()) {

@@ -71,6 +71,8 @@ class Verb {
   Verb& option(const char* name, double& target, const char* unit, const char* help);
   Verb& option(const char* name, std::string& target, const char* unit, const char* help);
   Verb& flag(const char* name, bool& target, const char* help);
+  // Whether the command line has the option; known once the action runs.
+  [[nodiscard]] bool given(const char* name) const;
   // Examples and remarks after the options in --help.
   Verb& footer(const char* text);
 

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <fstream>
+#include <cmath>
+#include <functional>
 #include <memory>
-#include <sstream>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "cli/gradcheck_things.hpp"
 #include "gradcheck/json.hpp"
 #include "gradcheck/suite.hpp"
+#include "io/file.hpp"
 
 namespace tapehead::cli {
 
@@ -18,6 +20,7 @@ namespace {
 
 struct Settings {
   std::vector<std::string> names;
+  std::function<bool(const char*)> given;  // whether an option is on the command line
   Sizes sizes;
   detail::SuiteOptions suite;
   bool second = false;
@@ -45,16 +48,24 @@ std::string plain(const std::string& name) {
 
 Chosen choose(const Settings& s) {
   Chosen chosen;
-  if (!(s.sizes == Sizes{})) {
+  std::vector<std::string> sizes;
+  for (const char* option : size_options()) {
+    if (s.given(option)) sizes.emplace_back(option);
+  }
+  if (!sizes.empty()) {
     if (s.names.empty())
-      throw Misuse(
-          fmt::format("sizes need a name to go with: one of {}", fmt::join(sized_kinds(), ", ")));
-    for (const std::string& name : s.names) chosen.modules.push_back(sized_thing(name, s.sizes));
+      throw Misuse(fmt::format("{} needs a name to go with: one of {}", sizes.front(),
+                               fmt::join(sized_kinds(), ", ")));
+    for (const std::string& name : s.names)
+      chosen.modules.push_back(sized_thing(name, s.sizes, sizes));
     chosen.zeros = detail::Zeros::allowed;
     return chosen;
   }
   if (s.names.empty()) return {op_catalog(), module_catalog(), detail::Zeros::declared};
-  for (const std::string& name : s.names) {
+  for (std::size_t i = 0; i < s.names.size(); ++i) {
+    const std::string& name = s.names[i];
+    const auto here = s.names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(s.names.begin(), here, name) != here) continue;  // said before
     const std::size_t before = chosen.ops.size() + chosen.modules.size();
     for (const OpEntry& op : op_catalog()) {
       if (op.name == name || op.family == name) chosen.ops.push_back(op);
@@ -67,7 +78,7 @@ Chosen choose(const Settings& s) {
     }
     if (chosen.ops.size() + chosen.modules.size() > before) continue;
     if (std::find(sized_kinds().begin(), sized_kinds().end(), name) != sized_kinds().end()) {
-      chosen.modules.push_back(sized_thing(name, s.sizes));
+      chosen.modules.push_back(sized_thing(name, s.sizes, {}));
       chosen.zeros = detail::Zeros::allowed;
       continue;
     }
@@ -81,20 +92,47 @@ Chosen choose(const Settings& s) {
 constexpr const char* kBegin = "<!-- gradcheck: begin -->";
 constexpr const char* kEnd = "<!-- gradcheck: end -->";
 
-// Replaces what stands between the two markers.
-void write_between_markers(const std::string& path, const std::string& text) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream whole;
-  whole << in.rdbuf();
-  if (!in) throw Misuse(fmt::format("--write: {} cannot be read", path));
-  const std::string old = whole.str();
-  const std::size_t begin = old.find(kBegin);
-  const std::size_t end = old.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin)
-    throw Misuse(fmt::format("--write: {} must hold the lines {} and {}", path, kBegin, kEnd));
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << old.substr(0, begin) << kBegin << '\n' << text << old.substr(end);
-  if (!out.flush()) throw std::runtime_error(fmt::format("{} cannot be written", path));
+// A text file with a place for the table between two markers, looked at before the long check runs.
+class Marked {
+ public:
+  explicit Marked(std::string path) : path_(std::move(path)) {
+    as_misuse([&] {
+      const detail::OpenedFile file = detail::open_file(path_);
+      old_.resize(file.size);
+      detail::read_exactly(file.handle.get(), path_, old_.data(), old_.size());
+    });
+    begin_ = old_.find(kBegin);
+    end_ = old_.find(kEnd);
+    if (begin_ == std::string::npos || end_ == std::string::npos || end_ < begin_)
+      throw Misuse(fmt::format("--write: {} must hold the lines {} and {}", path_, kBegin, kEnd));
+  }
+
+  void write(const std::string& text) const {
+    detail::replace_file(
+        path_, fmt::format("{}{}\n{}{}", old_.substr(0, begin_), kBegin, text, old_.substr(end_)));
+  }
+
+ private:
+  std::string path_;
+  std::string old_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+void check_numbers(const Settings& s) {
+  const GradcheckOptions& o = s.suite.check;
+  if (!(o.tolerance >= 0 && std::isfinite(o.tolerance)))
+    throw Misuse(fmt::format("--tolerance must be finite and 0 or more, got {}", o.tolerance));
+  if (o.cotangents < 2)
+    throw Misuse(fmt::format("--cotangents must be at least 2: one alone can be blind, got {}",
+                             o.cotangents));
+  if (o.worst < 0) throw Misuse(fmt::format("--worst must be 0 or more, got {}", o.worst));
+}
+
+// What was asked for by name and compared nothing is no pass.
+int nothing_checked(Output& out) {
+  out.note("tapehead: gradcheck: nothing was checked: nothing of this has a gradient to compare\n");
+  return static_cast<int>(GradcheckStatus::nothing_checked);
 }
 
 int self_test(const Settings& s, Output& out) {
@@ -102,10 +140,14 @@ int self_test(const Settings& s, Output& out) {
   const detail::SelfTest test = detail::self_test_suite(chosen.ops);
   out.say(detail::to_string(test));
   out.result() = detail::to_json(test);
+  if (test.tallies.empty() && test.broken.empty()) return nothing_checked(out);
   return test.passed() ? kDone : static_cast<int>(GradcheckStatus::mismatch);
 }
 
 int check(const Settings& s, Output& out) {
+  check_numbers(s);
+  std::optional<Marked> marked;
+  if (!s.write.empty()) marked.emplace(s.write);
   const Chosen chosen = choose(s);
   detail::SuiteOptions options = s.suite;
   options.zeros = chosen.zeros;
@@ -126,7 +168,8 @@ int check(const Settings& s, Output& out) {
   } else {
     out.say(detail::to_string(suite));
   }
-  if (!s.write.empty()) write_between_markers(s.write, markdown);
+  if (marked) marked->write(markdown);
+  if (suite.status() == GradcheckStatus::pass && suite.compared() == 0) return nothing_checked(out);
   return static_cast<int>(suite.status());
 }
 
@@ -137,6 +180,7 @@ void add_gradcheck(Cli& cli) {
   Verb verb =
       cli.verb("gradcheck", "Check gradients against differences with error bars",
                [s](Output& out) { return s->self_test ? self_test(*s, out) : check(*s, out); });
+  s->given = [verb](const char* name) { return verb.given(name); };
   verb.arguments("WHAT", s->names, "Ops, families or modules; everything when left out");
   verb.flag("--self-test", s->self_test, "Plant faults in the ops and see that each is caught");
   verb.flag("--fast", s->suite.check.fast, "Random directions in place of single elements");

@@ -188,34 +188,63 @@ void check_sizes(const Sizes& s) {
   if (s.keys < 0) throw Misuse(fmt::format("--keys must be 0 or more, got {}", s.keys));
 }
 
-}  // namespace
+struct Kind {
+  const char* name;
+  ModuleCase (*make)(const Sizes&);
+  std::vector<std::string> options;  // beside --batch, --time and --width
+};
 
-const std::vector<std::string>& sized_kinds() {
-  static const std::vector<std::string> kinds{"attention", "headwise",      "encoder-layer",
-                                              "encoder",   "encoder-model", "feed-forward"};
-  return kinds;
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {"attention", attention_case, {"--keys", "--heads", "--mask", "--no-bias"}},
+      {"headwise", headwise_case, {"--keys", "--heads", "--mask"}},
+      {"encoder-layer", layer_case, {"--heads", "--hidden", "--norm", "--activation", "--mask"}},
+      {"encoder",
+       encoder_case,
+       {"--heads", "--hidden", "--layers", "--norm", "--activation", "--mask"}},
+      {"encoder-model",
+       model_case,
+       {"--heads", "--hidden", "--layers", "--symbols", "--norm", "--activation", "--mask"}},
+      {"feed-forward", feed_forward_case, {"--hidden", "--activation"}},
+  };
+  return all;
 }
 
-ModuleEntry sized_thing(const std::string& kind, const Sizes& sizes) {
-  check_sizes(sizes);
-  ModuleEntry entry;
-  entry.name = kind;
-  if (kind == "attention") {
-    entry.cases.push_back(attention_case(sizes));
-  } else if (kind == "headwise") {
-    entry.cases.push_back(headwise_case(sizes));
-  } else if (kind == "encoder-layer") {
-    entry.cases.push_back(layer_case(sizes));
-  } else if (kind == "encoder") {
-    entry.cases.push_back(encoder_case(sizes));
-  } else if (kind == "encoder-model") {
-    entry.cases.push_back(model_case(sizes));
-  } else if (kind == "feed-forward") {
-    entry.cases.push_back(feed_forward_case(sizes));
-  } else {
-    throw Misuse(fmt::format("'{}' has no sizes to choose; with sizes, name one of {}", kind,
+}  // namespace
+
+const std::vector<const char*>& size_options() {
+  static const std::vector<const char*> options{"--batch", "--time",       "--keys",   "--width",
+                                                "--heads", "--hidden",     "--layers", "--symbols",
+                                                "--norm",  "--activation", "--mask",   "--no-bias"};
+  return options;
+}
+
+const std::vector<std::string>& sized_kinds() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Kind& kind : kinds()) list.emplace_back(kind.name);
+    return list;
+  }();
+  return names;
+}
+
+ModuleEntry sized_thing(const std::string& name, const Sizes& sizes,
+                        const std::vector<std::string>& given) {
+  const auto kind = std::find_if(kinds().begin(), kinds().end(),
+                                 [&](const Kind& one) { return one.name == name; });
+  if (kind == kinds().end()) {
+    throw Misuse(fmt::format("'{}' has no sizes to choose; with sizes, name one of {}", name,
                              fmt::join(sized_kinds(), ", ")));
   }
+  for (const std::string& option : given) {
+    if (option == "--batch" || option == "--time" || option == "--width") continue;
+    if (std::find(kind->options.begin(), kind->options.end(), option) == kind->options.end())
+      throw Misuse(fmt::format("{} means nothing to {}", option, name));
+  }
+  check_sizes(sizes);
+  ModuleEntry entry;
+  entry.name = name;
+  as_misuse([&] { entry.cases.push_back(kind->make(sizes)); });
   // Sizes that do not fit each other are found by building the module once.
   as_misuse([&] {
     Params params(1, DType::f64);

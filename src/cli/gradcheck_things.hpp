@@ -22,13 +22,14 @@ struct Sizes {
   std::string activation = "relu";  // gelu, gelu_tanh, silu
   std::string mask = "none";        // none, causal, padding, window, blocked-row; joined by +
   bool no_bias = false;
-
-  friend bool operator==(const Sizes&, const Sizes&) = default;
 };
 
+// The options behind Sizes.
+[[nodiscard]] const std::vector<const char*>& size_options();
 // One module of the named kind with these sizes, as a catalog entry with one case. Misuse for a
-// kind that is unknown or sizes that do not fit.
-[[nodiscard]] ModuleEntry sized_thing(const std::string& kind, const Sizes& sizes);
+// kind that is unknown, sizes that do not fit, or a `given` option that means nothing to the kind.
+[[nodiscard]] ModuleEntry sized_thing(const std::string& kind, const Sizes& sizes,
+                                      const std::vector<std::string>& given);
 [[nodiscard]] const std::vector<std::string>& sized_kinds();
 
 }  // namespace tapehead::cli

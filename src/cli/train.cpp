@@ -1,6 +1,7 @@
 // `tapehead train TASK`: a thin face of fit, with a folder for what comes out.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,19 +26,28 @@ struct Args {
   std::string out;
   std::int64_t log_every = 100;
   bool no_save = false;
+  std::function<bool(const char*)> given;  // whether an option is on the command line
 };
 
 // Everything that can be known to be wrong before the first file is made.
-Task check(const Args& args) {
+Task check(Args& args) {
   Task task;
   as_misuse([&] {
     task = make_task(args.task, args.setup.task);
-    (void)step_count(args.setup.fit, args.setup.sizes.train);
+    FitOptions& fit = args.setup.fit;
+    if (!args.given("--warmup")) {
+      // The published warm-up, or all of a shorter run.
+      FitOptions without = fit;
+      without.warmup = 0;
+      fit.warmup = std::min(fit.warmup, step_count(without, args.setup.sizes.train));
+    }
+    (void)step_count(fit, args.setup.sizes.train);
   });
   if (args.setup.sizes.validation < 1 || args.setup.sizes.test < 1) {
     throw Misuse("--validation-sequences and --test-sequences must be at least 1");
   }
   if (args.log_every < 1) throw Misuse("--log-every must be at least 1");
+  if (args.given("--out") && args.out.empty()) throw Misuse("--out needs the name of a folder");
   if (args.no_save && !args.out.empty()) throw Misuse("--no-save and --out exclude each other");
   return task;
 }
@@ -133,15 +143,16 @@ FitResult train(const Args& args, const Task& task, Params& params, const Encode
   }
 }
 
-int run(const Args& args, Output& out) {
+int run(Args& args, Output& out) {
   const auto start = std::chrono::steady_clock::now();
   const Task task = check(args);
   std::optional<UseThreads> use;
   if (args.setup.fit.threads != 0) use.emplace(args.setup.fit.threads);
   Params params(args.setup.fit.seed);
   const EncoderModel model(params, model_options(task));
+  Dataset data;
+  as_misuse([&] { data = draw(task, args.setup.sizes, args.setup.fit.seed); });
   std::optional<RunFolder> folder = make_folder(args, task);
-  const Dataset data = draw(task, args.setup.sizes, args.setup.fit.seed);
 
   const Interrupts interrupts;
   out.say(banner(args.setup, task, model, params));
@@ -181,9 +192,10 @@ int run(const Args& args, Output& out) {
 void add_train(Cli& cli) {
   const auto args = std::make_shared<Args>();
   FitOptions& fit = args->setup.fit;
-  cli.verb("train", "Train an encoder on a task and show what it learnt",
-           [args](Output& out) { return run(*args, out); })
-      .argument("TASK", args->task, "What to learn; see 'tapehead tasks'")
+  Verb verb = cli.verb("train", "Train an encoder on a task and show what it learnt",
+                       [args](Output& out) { return run(*args, out); });
+  args->given = [verb](const char* name) { return verb.given(name); };
+  verb.argument("TASK", args->task, "What to learn; see 'tapehead tasks'")
       .option("--seed", fit.seed, "N", "Decides data, first weights and order")
       .option("--epochs", fit.epochs, "N", "Passes over the training sequences")
       .option("--batch", fit.batch, "N", "Sequences in a step")

@@ -43,8 +43,9 @@ std::vector<std::vector<double>> random_directions(const Variable& variable, int
 
 }  // namespace
 
-std::string misuse(const std::vector<Tensor>& inputs, const Params* params,
-                   const GradcheckOptions& options) {
+std::string misuse(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                   const Params* params, const GradcheckOptions& options) {
+  if (!function) return "the function is empty";
   if (recording_tape() != nullptr)
     return "a tape is alive on this thread, so every evaluation would be recorded; call gradcheck "
            "outside of its scope";

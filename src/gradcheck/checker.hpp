@@ -43,7 +43,7 @@ class Checker {
 };
 
 // "" when the call is sound, else what is wrong with it.
-[[nodiscard]] std::string misuse(const std::vector<Tensor>& inputs, const Params* params,
-                                 const GradcheckOptions& options);
+[[nodiscard]] std::string misuse(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                                 const Params* params, const GradcheckOptions& options);
 
 }  // namespace tapehead::detail

@@ -8,7 +8,7 @@ namespace {
 
 GradcheckReport check(const TensorFunction& function, const std::vector<Tensor>& inputs,
                       Params* params, const GradcheckOptions& options) {
-  if (std::string wrong = detail::misuse(inputs, params, options); !wrong.empty()) {
+  if (std::string wrong = detail::misuse(function, inputs, params, options); !wrong.empty()) {
     GradcheckReport report;
     report.name = options.name;
     report.status = GradcheckStatus::misused;
@@ -32,8 +32,11 @@ GradcheckReport gradcheck(const TensorFunction& function, const std::vector<Tens
 
 GradcheckReport gradcheck(const std::function<Tensor(const Tensor&)>& function, const Tensor& input,
                           const GradcheckOptions& options) {
-  return check([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{function(in[0])}; },
-               {input}, nullptr, options);
+  TensorFunction wrapped;
+  if (function) {
+    wrapped = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{function(in[0])}; };
+  }
+  return check(wrapped, {input}, nullptr, options);
 }
 
 }  // namespace tapehead

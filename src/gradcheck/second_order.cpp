@@ -64,7 +64,7 @@ GradcheckReport check(const TensorFunction& function, const Tensors& inputs, Par
   GradcheckReport report;
   report.name = options.name;
   report.status = GradcheckStatus::misused;
-  report.message = detail::misuse(inputs, params, options);
+  report.message = detail::misuse(function, inputs, params, options);
   if (!report.message.empty()) return report;
   Tensors in;
   for (const Tensor& x : inputs) in.push_back(detach(x));

@@ -163,7 +163,12 @@ void Subject::restore(std::size_t variable) {
 
 std::vector<Tensor> Subject::evaluate() {
   ++evaluations_;
-  return function_.plain(moved_);
+  std::vector<Tensor> outputs = function_.plain(moved_);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (!outputs[o].defined())
+      fail<ValueError>(fmt::format("gradcheck: output {} of the function is no tensor", o));
+  }
+  return outputs;
 }
 
 std::vector<double> Subject::flatten(const std::vector<Tensor>& outputs) const {

@@ -45,6 +45,13 @@ GradcheckStatus Suite::status() const {
   return worst;
 }
 
+std::int64_t Suite::compared() const {
+  std::int64_t total = 0;
+  for (const OpCheck& op : ops) total += op.compared;
+  for (const ModuleCheck& module : modules) total += module.report.compared;
+  return total;
+}
+
 Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry>& modules,
                   const SuiteOptions& options) {
   const auto start = std::chrono::steady_clock::now();

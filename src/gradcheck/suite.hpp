@@ -22,6 +22,7 @@ struct Suite {
   double seconds = 0;
 
   [[nodiscard]] GradcheckStatus status() const;  // the gravest of all
+  [[nodiscard]] std::int64_t compared() const;
 };
 
 [[nodiscard]] Suite check_suite(const std::vector<OpEntry>& ops,

@@ -32,13 +32,12 @@ double widest(const GradcheckReport& report) {
 
 std::string to_string(const Suite& suite) {
   std::string text = fmt::format(kRow, "", "compared", "worst", "bar", "");
-  std::int64_t compared = 0;
+  const std::int64_t compared = suite.compared();
   std::int64_t within = 0;
   std::int64_t evaluations = 0;
   for (const OpCheck& op : suite.ops) {
     text += fmt::format(kRow, op.name, op.compared, number(op.worst_relative),
                         number(op.widest_relative), note(op));
-    compared += op.compared;
     within += op.within_three_bars;
     evaluations += op.evaluations;
   }
@@ -48,7 +47,6 @@ std::string to_string(const Suite& suite) {
     text +=
         fmt::format(kRow, module.name, r.compared, number(r.worst_relative()), number(widest(r)),
                     r.passed() ? "" : fmt::format("{}: {}", name_of(r.status), r.message));
-    compared += r.compared;
     within += r.within_three_bars;
     evaluations += r.evaluations;
   }

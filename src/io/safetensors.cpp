@@ -57,7 +57,20 @@ std::string checksum(const TensorFile& file) {
 
 namespace {
 
+// JSON holds UTF-8 alone: other bytes would come back changed.
+void check_text(std::string_view what, const std::string& text) {
+  const detail::Json read = detail::parse_json(to_string(detail::Json(text)));
+  const std::string* back = read.get<std::string>();
+  if (back == nullptr || *back != text)
+    detail::fail<ValueError>(fmt::format("write_tensors: {} is not UTF-8 text", what));
+}
+
 void check_names(const TensorFile& file) {
+  for (const NamedTensor& named : file.tensors) check_text("the name of a tensor", named.name);
+  for (const auto& entry : file.metadata) {
+    check_text("a metadata key", entry.first);
+    check_text(fmt::format("the metadata of '{}'", entry.first), entry.second);
+  }
   std::set<std::string_view> seen;
   for (const NamedTensor& named : file.tensors) {
     detail::check_defined("write_tensors", named.tensor, named.name);

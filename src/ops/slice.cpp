@@ -69,8 +69,11 @@ std::vector<Tensor> split(const Tensor& x, int axis, std::int64_t parts) {
   detail::check_defined("split", x);
   const int along = x.shape().axis(axis, "split: axis");
   const std::int64_t size = x.dim(along);
-  if (parts < 1)
-    detail::fail<ValueError>(fmt::format("split: needs at least 1 part, got {}", parts));
+  constexpr std::int64_t kMostParts = 1 << 20;  // an axis of size 0 has any number of equal parts
+  if (parts < 1 || parts > kMostParts) {
+    detail::fail<ValueError>(
+        fmt::format("split: the number of parts must be 1..{}, got {}", kMostParts, parts));
+  }
   if (size % parts != 0) {
     detail::fail<ShapeError>(
         fmt::format("split: axis {} of {} has size {}, which {} equal parts do not divide: {} is "

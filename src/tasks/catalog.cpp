@@ -56,6 +56,11 @@ Sequences draw(const Task& task, std::int64_t count, Rng rng) {
     fail<ValueError>(
         fmt::format("{}: a split needs at least 1 sequence, got {}", task.name, count));
   }
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // 16 GiB of ids
+  if (count > kMostTokens / task.length) {
+    fail<ValueError>(fmt::format("{}: {} sequences of {} tokens are too many: at most {} fit",
+                                 task.name, count, task.length, kMostTokens / task.length));
+  }
   const Shape shape{count, task.length};
   std::vector<std::int64_t> inputs(static_cast<std::size_t>(shape.size()));
   std::vector<std::int64_t> targets(inputs.size());

@@ -37,6 +37,10 @@ Evaluation evaluate(const SequenceModel& model, const Sequences& data, std::int6
   if (batch < 1) {
     detail::fail<ValueError>(fmt::format("evaluate: batch must be at least 1, got {}", batch));
   }
+  if (!model) detail::fail<ValueError>("evaluate: the model is an empty function");
+  if (!data.inputs.defined() || data.inputs.size() == 0) {
+    detail::fail<ValueError>("evaluate: the split holds no tokens, so there is nothing to count");
+  }
   Evaluation total;
   double loss = 0;
   for (std::int64_t begin = 0; begin < data.count(); begin += batch) {

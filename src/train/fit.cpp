@@ -149,7 +149,7 @@ class Run {
     result_.losses.push_back(loss);
     tokens_ += targets.size();
     const double seconds = watch_.seconds();
-    result_.stopped = options_.stop != nullptr && options_.stop->load() != 0;
+    result_.stopped = step < steps_ && options_.stop != nullptr && options_.stop->load() != 0;
     const bool validate = last_of_epoch && !result_.stopped && data_.validation.inputs.defined();
     if (validate) result_.validation.push_back(evaluate(model_, data_.validation));
     if (callbacks_.step) {
