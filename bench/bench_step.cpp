@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include <tapehead/nn.hpp>
+#include <tapehead/models.hpp>
 #include <tapehead/optim.hpp>
 #include <tapehead/system.hpp>
 

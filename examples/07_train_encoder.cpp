@@ -45,7 +45,7 @@ int main() {
 
   // No tape is alive: nothing is recorded.
   const Tensor x = sequences(200, 8, 10, data);
-  const th::EncoderResult result = model.with_weights(x);
+  const th::StackResult result = model.with_weights(x);
   const Tensor right = th::equal(th::argmax(result.output), reversed(x));
   std::printf("test accuracy above 99%%: %s\n",
               th::mean(th::cast(right, th::DType::f32)).item() > 0.99 ? "yes" : "no");

@@ -65,7 +65,7 @@ struct ModuleEntry {
   std::vector<ModuleCase> cases = {};
 };
 
-// In the order of nn.hpp; the last one is the default EncoderModel with its loss.
+// In the order of nn.hpp and models.hpp; the last one is the default EncoderModel with its loss.
 [[nodiscard]] const std::vector<ModuleEntry>& module_catalog();
 
 }  // namespace tapehead

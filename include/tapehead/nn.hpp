@@ -67,6 +67,28 @@ struct RMSNorm {
   const char* path;
 };
 
+enum class NormKind { layer, rms, none };
+
+struct NormOptions {
+  NormKind kind = NormKind::layer;
+  double eps = 1e-5;
+  bool gain = true;
+  bool bias = true;  // of layer normalisation; the others have none
+};
+
+// One of the three, with or without its gain and bias; none is the identity.
+struct Norm {
+  Norm(const Scope& scope, std::int64_t width, const NormOptions& options = {});
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+
+  NormOptions options;
+  Param gain;
+  Param bias;
+  Tensor ones;   // in place of a gain
+  Tensor zeros;  // in place of a bias
+  const char* path;
+};
+
 // Zero with probability p when given a stream. ValueError for p outside 0..1.
 struct Dropout {
   explicit Dropout(double p = 0);
@@ -75,21 +97,28 @@ struct Dropout {
   double p;
 };
 
-enum class Activation { relu, gelu, gelu_tanh, silu };
-[[nodiscard]] Tensor activate(const Tensor& x, Activation activation);  // elementwise
+// none: no feed-forward at all, a model of attention alone. swiglu is no function of one number:
+// silu(x W) times (x V), Shazeer 2020.
+enum class Activation { none, relu, gelu, gelu_tanh, silu, swiglu };
+// Elementwise; ValueError for none and swiglu.
+[[nodiscard]] Tensor activate(const Tensor& x, Activation activation);
 
 struct FeedForwardOptions {
   std::int64_t width = 0;
   std::int64_t hidden = 0;
   Activation activation = Activation::relu;
   double dropout = 0;  // after the activation
+  bool bias = true;
+  Init init = nullptr;       // of the weights; nullptr: as in LinearOptions, biases too
+  Init down_init = nullptr;  // of the weight back to the width; nullptr: as `init`
 };
 
-// down(activation(up(x))).
+// down(activation(up(x))); for swiglu down(silu(gate(x)) * up(x)).
 struct FeedForward {
   FeedForward(const Scope& scope, const FeedForwardOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& x, Rng* rng = nullptr) const;
 
+  std::optional<Linear> gate;  // swiglu only
   Linear up;
   Linear down;
   Activation activation;
@@ -101,7 +130,10 @@ struct MultiHeadOptions {
   std::int64_t width = 0;
   std::int64_t heads = 1;  // width must divide by it
   bool bias = true;
-  double dropout = 0;  // on the weights
+  bool qkv_bias = true;        // false: of the four projections only the output has a bias
+  double dropout = 0;          // on the weights
+  Init init = nullptr;         // of the projections; nullptr: Xavier-uniform
+  Init output_init = nullptr;  // of W_O; nullptr: as `init`
 };
 
 struct MultiHeadResult {
@@ -170,54 +202,6 @@ struct LearnedPositions {
   const char* path;
 };
 
-enum class NormPlace { post, pre };
-enum class Positions { none, sinusoidal, learned };
-
-struct EncoderOptions {
-  std::int64_t layers = 1;
-  std::int64_t width = 32;
-  std::int64_t heads = 1;
-  std::int64_t hidden = 64;
-  Activation activation = Activation::relu;
-  NormPlace norm = NormPlace::post;
-  double dropout = 0;  // of the attention's output, inside the feed-forward and of its output
-};
-
-// post: x = norm1(x + attention(x)); norm2(x + ffn(x)).   pre: x + attention(norm1(x)); x +
-// ffn(norm2(x)).
-struct EncoderLayer {
-  EncoderLayer(const Scope& scope, const EncoderOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
-  // Also returns the attention weights of the layer.
-  [[nodiscard]] MultiHeadResult with_weights(const Tensor& x, const Mask& mask = {},
-                                             Rng* rng = nullptr) const;
-
-  MultiHeadAttention attention;
-  LayerNorm norm1;
-  LayerNorm norm2;
-  FeedForward ffn;
-  Dropout dropout;
-  NormPlace norm;
-  const char* path;
-};
-
-struct EncoderResult {
-  Tensor output;                // [B,T,D]
-  std::vector<Tensor> weights;  // per layer [B,H,T,S]
-};
-
-// A stack of layers; pre-norm stacks end with a LayerNorm of their own.
-struct Encoder {
-  Encoder(const Scope& scope, const EncoderOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
-  [[nodiscard]] EncoderResult with_weights(const Tensor& x, const Mask& mask = {},
-                                           Rng* rng = nullptr) const;
-
-  std::vector<EncoderLayer> layers;
-  std::optional<LayerNorm> final_norm;  // pre-norm only
-  const char* path;
-};
-
 // Linear(D, D), LayerNorm, ReLU, Linear(D, classes) at every position: [B,T,D] -> [B,T,classes].
 struct TokenHead {
   TokenHead(const Scope& scope, std::int64_t width, std::int64_t classes);
@@ -238,33 +222,6 @@ struct ClassifierHead {
                                   const std::vector<std::int64_t>& lengths = {}) const;
 
   Linear output;
-  const char* path;
-};
-
-struct EncoderModelOptions {
-  std::int64_t symbols = 10;  // vocabulary of the input
-  std::int64_t classes = 10;  // of the output
-  Positions positions = Positions::sinusoidal;
-  std::int64_t max_length = 16;  // rows of learned positions; no limit for sinusoidal ones
-  EncoderOptions encoder = {};
-};
-
-// one-hot -> Linear -> positions -> Encoder -> TokenHead: ids [B,T] -> logits [B,T,classes].
-// The defaults are the published setup for reversing sequences: P. Lippe, "Tutorial 6: Transformers
-// and multi-head attention", UvA Deep Learning Tutorials.
-struct EncoderModel {
-  EncoderModel(const Scope& scope, const EncoderModelOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask = {},
-                                  Rng* rng = nullptr) const;
-  [[nodiscard]] EncoderResult with_weights(const Tensor& ids,
-                                           const Mask& mask = {}) const;  // output: logits
-
-  EncoderModelOptions options;
-  Linear input;
-  std::optional<LearnedPositions> learned;
-  Tensor sinusoids;  // [max_length, D] for sinusoidal positions; longer inputs compute their own
-  Encoder encoder;
-  TokenHead head;
   const char* path;
 };
 

@@ -6,7 +6,8 @@
 #include <tapehead/gradcheck.hpp>  // are the gradients right?
 #include <tapehead/io.hpp>         // named tensors in files
 #include <tapehead/mask.hpp>       // which keys a query may see
-#include <tapehead/nn.hpp>         // modules and models
+#include <tapehead/models.hpp>     // Transformers
+#include <tapehead/nn.hpp>         // modules
 #include <tapehead/ops.hpp>        // the operations
 #include <tapehead/optim.hpp>      // optimisers, clipping, schedules
 #include <tapehead/params.hpp>     // named weights

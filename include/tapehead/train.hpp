@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tapehead/nn.hpp>
+#include <tapehead/models.hpp>
 #include <tapehead/optim.hpp>
 #include <tapehead/params.hpp>
 #include <tapehead/tasks.hpp>

@@ -197,13 +197,15 @@ void add_gradcheck(Cli& cli) {
   verb.option("--width", s->sizes.width, "D", "Model width");
   verb.option("--heads", s->sizes.heads, "H", "Heads; the width must divide by them");
   verb.option("--hidden", s->sizes.hidden, "F", "Width inside the feed-forward");
-  verb.option("--layers", s->sizes.layers, "N", "Encoder layers");
-  verb.option("--symbols", s->sizes.symbols, "V", "Vocabulary of the encoder model");
+  verb.option("--layers", s->sizes.layers, "N", "Layers of each stack");
+  verb.option("--symbols", s->sizes.symbols, "V", "Vocabulary of a model");
   verb.option("--norm", s->sizes.norm, "PLACE", "post or pre");
-  verb.option("--activation", s->sizes.activation, "NAME", "relu, gelu, gelu_tanh or silu");
+  verb.option("--norm-kind", s->sizes.norm_kind, "NAME", "layer, rms or none");
+  verb.option("--activation", s->sizes.activation, "NAME",
+              "relu, gelu, gelu_tanh, silu, swiglu or none");
   verb.option("--mask", s->sizes.mask, "NAME",
               "none, causal, padding, window, blocked-row; joined by +");
-  verb.flag("--no-bias", s->sizes.no_bias, "Attention without biases");
+  verb.flag("--no-bias", s->sizes.no_bias, "Projections without biases");
   verb.footer(
       "  tapehead gradcheck                                      everything\n"
       "  tapehead gradcheck softmax layer_norm                   two ops\n"
@@ -212,7 +214,7 @@ void add_gradcheck(Cli& cli) {
       "\n"
       "Exit status: 0 pass, 1 mismatch, 2 misused, 3 kink, 4 not repeatable, 5 nothing checked,\n"
       "6 not finite. With sizes, WHAT is attention, headwise, encoder-layer, encoder,\n"
-      "encoder-model or feed-forward.");
+      "encoder-model, language-model, encoder-decoder or feed-forward.");
 }
 
 }  // namespace tapehead::cli

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <tapehead/nn.hpp>
+#include <tapehead/models.hpp>
 
 #include "cli/cli.hpp"
 
@@ -55,25 +55,40 @@ Mask mask_of(const Sizes& s, std::int64_t keys) {
   return mask;
 }
 
-Activation activation_of(const Sizes& s) {
-  if (s.activation == "relu") return Activation::relu;
-  if (s.activation == "gelu") return Activation::gelu;
-  if (s.activation == "gelu_tanh") return Activation::gelu_tanh;
-  if (s.activation == "silu") return Activation::silu;
-  throw Misuse(fmt::format("--activation: '{}' is unknown; known are relu, gelu, gelu_tanh, silu",
-                           s.activation));
+template <class T>
+T choice(const char* option, const std::string& word,
+         const std::vector<std::pair<const char*, T>>& known) {
+  std::string names;
+  for (const auto& [name, value] : known) {
+    if (word == name) return value;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  throw Misuse(fmt::format("{}: '{}' is unknown; known are {}", option, word, names));
 }
 
-EncoderOptions encoder_options(const Sizes& s) {
-  EncoderOptions o;
+Activation activation_of(const Sizes& s) {
+  return choice<Activation>("--activation", s.activation,
+                            {{"relu", Activation::relu},
+                             {"gelu", Activation::gelu},
+                             {"gelu_tanh", Activation::gelu_tanh},
+                             {"silu", Activation::silu},
+                             {"swiglu", Activation::swiglu},
+                             {"none", Activation::none}});
+}
+
+TransformerOptions stack_options(const Sizes& s) {
+  TransformerOptions o;
   o.layers = s.layers;
   o.width = s.width;
   o.heads = s.heads;
   o.hidden = s.hidden;
   o.activation = activation_of(s);
-  if (s.norm != "post" && s.norm != "pre")
-    throw Misuse(fmt::format("--norm: '{}' is unknown; known are post and pre", s.norm));
-  o.norm = s.norm == "pre" ? NormPlace::pre : NormPlace::post;
+  o.place =
+      choice<NormPlace>("--norm", s.norm, {{"post", NormPlace::post}, {"pre", NormPlace::pre}});
+  o.norm = choice<NormKind>(
+      "--norm-kind", s.norm_kind,
+      {{"layer", NormKind::layer}, {"rms", NormKind::rms}, {"none", NormKind::none}});
+  o.bias = !s.no_bias;
   return o;
 }
 
@@ -131,16 +146,23 @@ ModuleCase layer_case(const Sizes& s) {
   const Mask mask = mask_of(s, s.time);
   return sized_case(
       s, {{s.batch, s.time, s.width}},
-      [o = encoder_options(s)](const Scope& scope) { return EncoderLayer(scope, o); },
-      [mask](const EncoderLayer& m, const Tensors& x) { return m(x[0], mask); });
+      [o = stack_options(s)](const Scope& scope) { return TransformerLayer(scope, o); },
+      [mask](const TransformerLayer& m, const Tensors& x) { return m(x[0], mask); });
 }
 
 ModuleCase encoder_case(const Sizes& s) {
   const Mask mask = mask_of(s, s.time);
   return sized_case(
       s, {{s.batch, s.time, s.width}},
-      [o = encoder_options(s)](const Scope& scope) { return Encoder(scope, o); },
-      [mask](const Encoder& m, const Tensors& x) { return m(x[0], mask); });
+      [o = stack_options(s)](const Scope& scope) { return TransformerStack(scope, o); },
+      [mask](const TransformerStack& m, const Tensors& x) { return m(x[0], mask); });
+}
+
+Tensor random_ids(const Sizes& s, std::int64_t time, std::uint64_t seed) {
+  Rng rng(seed, Stream::check);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < s.batch * time; ++i) ids.push_back(rng.below(s.symbols));
+  return tensor(std::span<const std::int64_t>(ids), {s.batch, time});
 }
 
 ModuleCase model_case(const Sizes& s) {
@@ -148,20 +170,44 @@ ModuleCase model_case(const Sizes& s) {
   o.symbols = s.symbols;
   o.classes = s.symbols;
   o.max_length = s.time;
-  o.encoder = encoder_options(s);
-  Rng rng(1, Stream::check);
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> wanted;
-  for (std::int64_t i = 0; i < s.batch * s.time; ++i) {
-    ids.push_back(rng.below(s.symbols));
-    wanted.push_back(rng.below(s.symbols));
-  }
-  const Tensor in = tensor(std::span<const std::int64_t>(ids), {s.batch, s.time});
-  const Tensor target = tensor(std::span<const std::int64_t>(wanted), {s.batch, s.time});
+  o.encoder = stack_options(s);
+  const Tensor in = random_ids(s, s.time, 1);
+  const Tensor target = random_ids(s, s.time, 2);
   const Mask mask = mask_of(s, s.time);
   return sized_case(
       s, {}, [o](const Scope& scope) { return EncoderModel(scope, o); },
       [=](const EncoderModel& m, const Tensors&) { return cross_entropy(m(in, mask), target); });
+}
+
+ModuleCase language_case(const Sizes& s) {
+  LanguageModelOptions o;
+  o.symbols = s.symbols;
+  o.max_length = s.time;
+  o.stack = stack_options(s);
+  const Tensor in = random_ids(s, s.time, 1);
+  const Tensor target = random_ids(s, s.time, 2);
+  const Mask mask = mask_of(s, s.time);
+  return sized_case(
+      s, {}, [o](const Scope& scope) { return LanguageModel(scope, o); },
+      [=](const LanguageModel& m, const Tensors&) { return cross_entropy(m(in, mask), target); });
+}
+
+// The mask is that of the decoder over the encoder's output.
+ModuleCase encoder_decoder_case(const Sizes& s) {
+  const std::int64_t keys = s.keys > 0 ? s.keys : s.time;
+  EncoderDecoderOptions o;
+  o.symbols = s.symbols;
+  o.classes = s.symbols;
+  o.stack = stack_options(s);
+  const Tensor source = random_ids(s, keys, 1);
+  const Tensor in = random_ids(s, s.time, 2);
+  const Tensor target = random_ids(s, s.time, 3);
+  const Mask mask = mask_of(s, keys);
+  return sized_case(
+      s, {}, [o](const Scope& scope) { return EncoderDecoder(scope, o); },
+      [=](const EncoderDecoder& m, const Tensors&) {
+        return cross_entropy(m.decode(in, {m.encode(source), mask}), target);
+      });
 }
 
 ModuleCase feed_forward_case(const Sizes& s) {
@@ -194,17 +240,23 @@ struct Kind {
   std::vector<std::string> options;  // beside --batch, --time and --width
 };
 
+std::vector<std::string> stack_options_and(std::vector<std::string> options) {
+  for (const char* one :
+       {"--heads", "--hidden", "--norm", "--norm-kind", "--activation", "--no-bias"})
+    options.emplace_back(one);
+  return options;
+}
+
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       {"attention", attention_case, {"--keys", "--heads", "--mask", "--no-bias"}},
       {"headwise", headwise_case, {"--keys", "--heads", "--mask"}},
-      {"encoder-layer", layer_case, {"--heads", "--hidden", "--norm", "--activation", "--mask"}},
-      {"encoder",
-       encoder_case,
-       {"--heads", "--hidden", "--layers", "--norm", "--activation", "--mask"}},
-      {"encoder-model",
-       model_case,
-       {"--heads", "--hidden", "--layers", "--symbols", "--norm", "--activation", "--mask"}},
+      {"encoder-layer", layer_case, stack_options_and({"--mask"})},
+      {"encoder", encoder_case, stack_options_and({"--layers", "--mask"})},
+      {"encoder-model", model_case, stack_options_and({"--layers", "--symbols", "--mask"})},
+      {"language-model", language_case, stack_options_and({"--layers", "--symbols", "--mask"})},
+      {"encoder-decoder", encoder_decoder_case,
+       stack_options_and({"--keys", "--layers", "--symbols", "--mask"})},
       {"feed-forward", feed_forward_case, {"--hidden", "--activation"}},
   };
   return all;
@@ -213,9 +265,9 @@ const std::vector<Kind>& kinds() {
 }  // namespace
 
 const std::vector<const char*>& size_options() {
-  static const std::vector<const char*> options{"--batch", "--time",       "--keys",   "--width",
-                                                "--heads", "--hidden",     "--layers", "--symbols",
-                                                "--norm",  "--activation", "--mask",   "--no-bias"};
+  static const std::vector<const char*> options{
+      "--batch",   "--time", "--keys",      "--width",      "--heads", "--hidden", "--layers",
+      "--symbols", "--norm", "--norm-kind", "--activation", "--mask",  "--no-bias"};
   return options;
 }
 

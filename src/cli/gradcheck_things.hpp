@@ -19,7 +19,8 @@ struct Sizes {
   std::int64_t layers = 1;
   std::int64_t symbols = 10;
   std::string norm = "post";        // or pre
-  std::string activation = "relu";  // gelu, gelu_tanh, silu
+  std::string norm_kind = "layer";  // rms, none
+  std::string activation = "relu";  // gelu, gelu_tanh, silu, swiglu, none
   std::string mask = "none";        // none, causal, padding, window, blocked-row; joined by +
   bool no_bias = false;
 };

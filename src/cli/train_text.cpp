@@ -31,7 +31,7 @@ EncoderModelOptions model_options(const Task& task) {
 
 Json config_json(const TrainSetup& setup, const Task& task, const EncoderModel& model) {
   const FitOptions& fit = setup.fit;
-  const EncoderOptions& encoder = model.options.encoder;
+  const TransformerOptions& encoder = model.options.encoder;
   Json data;
   data.set("name", task.name).set("symbols", task.options.symbols);
   data.set("length", task.options.length).set("train_sequences", setup.sizes.train);
@@ -40,7 +40,7 @@ Json config_json(const TrainSetup& setup, const Task& task, const EncoderModel& 
   Json shape;
   shape.set("kind", "encoder").set("positions", "sinusoidal").set("layers", encoder.layers);
   shape.set("width", encoder.width).set("heads", encoder.heads).set("hidden", encoder.hidden);
-  shape.set("activation", "relu").set("norm", "post").set("dropout", encoder.dropout);
+  shape.set("activation", "relu").set("norm", "post").set("dropout", encoder.dropout.branch);
   Json training;
   training.set("seed", fit.seed).set("epochs", fit.epochs).set("batch", fit.batch);
   training.set("optimiser", "adam").set("lr", fit.lr).set("beta1", fit.beta1);
@@ -87,7 +87,7 @@ std::string banner(const TrainSetup& setup, const Task& task, const EncoderModel
                    const Params& params) {
   const BlasInfo blas = blas_info();
   const FitOptions& fit = setup.fit;
-  const EncoderOptions& encoder = model.options.encoder;
+  const TransformerOptions& encoder = model.options.encoder;
   const std::int64_t steps = step_count(fit, setup.sizes.train);
   std::string text = fmt::format("Tapehead {}  {}, kernel {}, {} flavour  {}\n", version(),
                                  blas.name, blas.kernel, blas.flavour, plural(threads(), "thread"));

@@ -1,63 +1,16 @@
-// The modules and small models, with samples for gradient checks and for the tests.
-#include <tapehead/catalog.hpp>
-#include <tapehead/nn.hpp>
+// The modules with samples for gradient checks and for the tests.
+#include "nn/catalog.hpp"
 
 #include "core/access.hpp"
-#include "ops/catalog.hpp"
 
 namespace tapehead {
 namespace {
 
+using detail::blocked_row;
+using detail::make_case;
+using detail::on_one;
 using detail::sample_values;
 using Tensors = std::vector<Tensor>;
-
-// Moves every bias and gain away from its special first value, so that a gradient that is only
-// right there is seen.
-void perturb(Params& params) {
-  const std::vector<Param> all = params.all();
-  detail::with_float("module_catalog", params.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    params.write("module_catalog", [&](std::span<T> flat) {
-      for (const Param& param : all) {
-        if (param.shape().rank() > 1) continue;
-        Rng rng = Rng(params.seed(), Stream::check).fork(param.name());
-        const auto begin = static_cast<std::size_t>(params.offset(param.index()));
-        const auto count = static_cast<std::size_t>(param.shape().size());
-        for (T& value : flat.subspan(begin, count)) value += static_cast<T>(rng.uniform(-0.3, 0.3));
-      }
-    });
-  });
-}
-
-// A case whose module is built by `make(scope)` and called by `call(module, inputs)`.
-template <class Make, class Call>
-ModuleCase make_case(std::string name, std::vector<Shape> shapes, Make make, Call call,
-                     std::vector<std::string> zero_gradient = {}) {
-  return {std::move(name), [=](Params& params) {
-            const auto module = make(Scope(params));
-            perturb(params);
-            ModuleSample sample;
-            for (std::size_t i = 0; i < shapes.size(); ++i) {
-              sample.inputs.push_back(sample_values(shapes[i], params.dtype(), i + 1));
-            }
-            sample.call = [module, call](const Tensors& x) { return call(module, x); };
-            sample.zero_gradient = zero_gradient;
-            return sample;
-          }};
-}
-
-// The usual call: one input, one output.
-template <class Module>
-Tensors on_one(const Module& module, const Tensors& x) {
-  return {module(x[0])};
-}
-
-// Two samples: everything visible in the first, query 1 of the second sees nothing.
-Mask blocked_row() {
-  return Mask::rule([](std::int64_t batch, std::int64_t, std::int64_t query,
-                       std::int64_t) { return batch != 1 || query != 1; },
-                    "query 1 of sample 1 sees nothing");
-}
 
 ModuleEntry linear_entry() {
   const auto make = [](const Scope& s) { return Linear(s, 17, 7); };
@@ -103,6 +56,20 @@ ModuleEntry rms_norm_entry() {
            make_case("eps 0.25", {{2, 17}}, make(0.25), on_one<RMSNorm>)}};
 }
 
+ModuleEntry norm_entry() {
+  const auto make = [](NormOptions options) {
+    return [options](const Scope& s) { return Norm(s, 17, options); };
+  };
+  const std::vector<Shape> shapes{{2, 3, 17}};
+  return {"Norm",
+          "layer_norm, rms_norm or x, with or without gain and bias",
+          {make_case("layer, no bias", shapes, make({.bias = false}), on_one<Norm>),
+           make_case("layer, bare", shapes, make({.gain = false, .bias = false}), on_one<Norm>),
+           make_case("rms, no gain", shapes, make({.kind = NormKind::rms, .gain = false}),
+                     on_one<Norm>),
+           make_case("none", shapes, make({.kind = NormKind::none}), on_one<Norm>)}};
+}
+
 ModuleEntry feed_forward_entry() {
   const auto make = [](Activation activation) {
     return [activation](const Scope& s) {
@@ -120,6 +87,7 @@ ModuleEntry feed_forward_entry() {
            make_case("gelu", shapes, make(Activation::gelu), on_one<FeedForward>),
            make_case("gelu_tanh", shapes, make(Activation::gelu_tanh), on_one<FeedForward>),
            make_case("silu", shapes, make(Activation::silu), on_one<FeedForward>),
+           make_case("swiglu", shapes, make(Activation::swiglu), on_one<FeedForward>),
            make_case("dropout", shapes, make(Activation::silu), dropping)}};
 }
 
@@ -180,48 +148,6 @@ ModuleEntry positions_entry() {
            make_case("shorter input", {{2, 3, 5}}, make, on_one<LearnedPositions>)}};
 }
 
-EncoderOptions small_encoder(NormPlace norm, std::int64_t layers) {
-  return {.layers = layers,
-          .width = 8,
-          .heads = 2,
-          .hidden = 12,
-          .activation = Activation::relu,
-          .norm = norm,
-          .dropout = 0.25};
-}
-
-ModuleEntry encoder_layer_entry() {
-  const auto make = [](NormPlace norm) {
-    return [norm](const Scope& s) { return EncoderLayer(s, small_encoder(norm, 1)); };
-  };
-  const auto padded = [](const EncoderLayer& module, const Tensors& x) {
-    return Tensors{module(x[0], Mask::lengths({5, 3}, 5))};
-  };
-  const auto dropping = [](const EncoderLayer& module, const Tensors& x) {
-    Rng rng(7, Stream::dropout);
-    return Tensors{module(x[0], Mask(), &rng)};
-  };
-  const std::vector<Shape> shapes{{2, 5, 8}};
-  const std::vector<std::string> zero{"attention.key.bias"};
-  return {"EncoderLayer",
-          "post: h = norm1(x + attention(x)), y = norm2(h + ffn(h))",
-          {make_case("post-norm, padded keys", shapes, make(NormPlace::post), padded, zero),
-           make_case("pre-norm, padded keys", shapes, make(NormPlace::pre), padded, zero),
-           make_case("post-norm, dropout", shapes, make(NormPlace::post), dropping, zero)}};
-}
-
-ModuleEntry encoder_entry() {
-  const auto make = [](NormPlace norm) {
-    return [norm](const Scope& s) { return Encoder(s, small_encoder(norm, 2)); };
-  };
-  const std::vector<Shape> shapes{{2, 5, 8}};
-  const std::vector<std::string> zero{"layers.0.attention.key.bias", "layers.1.attention.key.bias"};
-  return {"Encoder",
-          "y = layer_n(.. layer_1(x))",
-          {make_case("two layers, post-norm", shapes, make(NormPlace::post), on_one<Encoder>, zero),
-           make_case("two layers, pre-norm", shapes, make(NormPlace::pre), on_one<Encoder>, zero)}};
-}
-
 ModuleEntry token_head_entry() {
   const auto make = [](const Scope& s) { return TokenHead(s, 8, 3); };
   return {"TokenHead",
@@ -240,34 +166,38 @@ ModuleEntry classifier_head_entry() {
            make_case("lengths 5 and 2", {{2, 5, 8}}, make, lengths)}};
 }
 
-// Two sequences of 16 symbols and their reverse, with the loss of the demo.
-Tensors reversal_loss(const EncoderModel& model, const Tensors&) {
-  Rng rng(11, Stream::check);
-  std::vector<std::int64_t> ids(32), targets(32);
-  for (std::int64_t& id : ids) id = rng.below(10);
-  for (std::size_t i = 0; i < 32; ++i) targets[i] = ids[i / 16 * 16 + (15 - i % 16)];
-  const Tensor logits = model(tensor(std::span<const std::int64_t>(ids), {2, 16}));
-  return {cross_entropy(logits, tensor(std::span<const std::int64_t>(targets), {2, 16}))};
-}
-
-ModuleEntry encoder_model_entry() {
-  const auto make = [](const Scope& s) { return EncoderModel(s, EncoderModelOptions{}); };
-  const std::vector<std::string> zero{"encoder.layers.0.attention.key.bias"};
-  return {"EncoderModel",
-          "loss = cross_entropy(head(encoder(one_hot(ids) W + b + positions)), reversed ids)",
-          {make_case("the demo: 10 symbols, length 16, width 32, 1 head, hidden 64, with its loss",
-                     {}, make, reversal_loss, zero)}};
-}
-
 }  // namespace
 
+namespace detail {
+
+void perturb(Params& params) {
+  const std::vector<Param> all = params.all();
+  with_float("module_catalog", params.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    params.write("module_catalog", [&](std::span<T> flat) {
+      for (const Param& param : all) {
+        if (param.shape().rank() > 1) continue;
+        Rng rng = Rng(params.seed(), Stream::check).fork(param.name());
+        const auto begin = static_cast<std::size_t>(params.offset(param.index()));
+        const auto count = static_cast<std::size_t>(param.shape().size());
+        for (T& value : flat.subspan(begin, count)) value += static_cast<T>(rng.uniform(-0.3, 0.3));
+      }
+    });
+  });
+}
+
+}  // namespace detail
+
 const std::vector<ModuleEntry>& module_catalog() {
-  static const std::vector<ModuleEntry> entries{
-      linear_entry(),        embedding_entry(),  layer_norm_entry(), rms_norm_entry(),
-      feed_forward_entry(),  multi_head_entry(), headwise_entry(),   positions_entry(),
-      encoder_layer_entry(), encoder_entry(),    token_head_entry(), classifier_head_entry(),
-      encoder_model_entry(),
-  };
+  static const std::vector<ModuleEntry> entries = [] {
+    std::vector<ModuleEntry> list{
+        linear_entry(),    embedding_entry(),    layer_norm_entry(),      rms_norm_entry(),
+        norm_entry(),      feed_forward_entry(), multi_head_entry(),      headwise_entry(),
+        positions_entry(), token_head_entry(),   classifier_head_entry(),
+    };
+    for (ModuleEntry& entry : detail::model_entries()) list.push_back(std::move(entry));
+    return list;
+  }();
   return entries;
 }
 

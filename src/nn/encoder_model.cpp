@@ -1,5 +1,5 @@
-// ids -> one-hot -> Linear -> + positions -> Encoder -> TokenHead -> logits.
-#include <fmt/format.h>
+// ids -> TokenInput -> layers -> logits at every position, or once for the sequence.
+#include <tapehead/models.hpp>
 
 #include "core/message.hpp"
 #include "nn/options.hpp"
@@ -7,49 +7,54 @@
 namespace tapehead {
 namespace {
 
-Tensor embed(const EncoderModel& model, const Tensor& ids) {
-  detail::check_dtype("encoder_model", ids, DType::i64, "ids");
-  if (ids.rank() != 2) {
-    detail::fail<ShapeError>(fmt::format("encoder_model: ids are {}, but must be [batch, time]",
-                                         to_string(ids.shape())));
-  }
-  const Tensor x =
-      model.input(one_hot(ids, model.options.symbols, model.input.weight.dtype()));  // [B,T,D]
-  if (model.learned) return (*model.learned)(x);
-  if (!model.sinusoids.defined()) return x;
-  const std::int64_t time = x.dim(1);
-  const std::int64_t width = x.dim(2);
-  const std::int64_t rows = model.sinusoids.dim(0);
-  const Tensor positions = time == rows  ? model.sinusoids
-                           : time < rows ? slice(model.sinusoids, 0, 0, time)
-                                         : sinusoidal_positions(time, width, x.dtype());
-  return x + reshape(positions, {1, time, width});
+Tensor logits(const EncoderModel& model, const Tensor& states,
+              const std::vector<std::int64_t>& lengths) {
+  if (model.head) return (*model.head)(states);
+  if (model.linear) return (*model.linear)(states);
+  return (*model.pooled)(states, lengths);
 }
 
 }  // namespace
 
 EncoderModel::EncoderModel(const Scope& scope, const EncoderModelOptions& given)
     : options(detail::checked(scope, given)),
-      input(scope / "input", options.symbols, options.encoder.width),
+      input(scope, {.symbols = options.symbols,
+                    .width = options.encoder.width,
+                    .positions = options.positions,
+                    .max_length = options.max_length,
+                    .one_hot = options.one_hot,
+                    .dropout = options.encoder.dropout.embedding,
+                    .init = options.encoder.init}),
       encoder(scope / "encoder", options.encoder),
-      head(scope / "head", options.encoder.width, options.classes),
       path(scope.path()) {
-  if (options.positions == Positions::learned) {
-    learned.emplace(scope / "positions", options.max_length, options.encoder.width);
-  } else if (options.positions == Positions::sinusoidal) {
-    sinusoids = sinusoidal_positions(options.max_length, options.encoder.width, scope.dtype());
+  const Scope here = scope / "head";
+  const std::int64_t width = options.encoder.width;
+  switch (options.head) {
+    case EncoderHead::mlp: head.emplace(here, width, options.classes); break;
+    case EncoderHead::linear:
+      linear.emplace(here, width, options.classes,
+                     detail::output_options(options.encoder.init, true));
+      break;
+    case EncoderHead::pooled: pooled.emplace(here, width, options.classes); break;
   }
 }
 
 Tensor EncoderModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng) const {
   const InModule here(path);
-  return head(encoder(embed(*this, ids), mask, rng));
+  return logits(*this, encoder(input(ids, rng), mask, rng), {});
 }
 
-EncoderResult EncoderModel::with_weights(const Tensor& ids, const Mask& mask) const {
+Tensor EncoderModel::padded(const Tensor& ids, const std::vector<std::int64_t>& lengths,
+                            Rng* rng) const {
   const InModule here(path);
-  EncoderResult result = encoder.with_weights(embed(*this, ids), mask);
-  result.output = head(result.output);
+  const Mask mask = lengths.empty() ? Mask() : Mask::lengths(lengths, ids.dim(1));
+  return logits(*this, encoder(input(ids, rng), mask, rng), lengths);
+}
+
+StackResult EncoderModel::with_weights(const Tensor& ids, const Mask& mask) const {
+  const InModule here(path);
+  StackResult result = encoder.with_weights(input(ids), mask);
+  result.output = logits(*this, result.output, {});
   return result;
 }
 

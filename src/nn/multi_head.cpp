@@ -33,10 +33,10 @@ MultiHeadResult run(const MultiHeadAttention& module, const Tensor& query, const
 
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadOptions& options)
     : query(scope / "query", detail::checked(scope, options).width, options.width,
-            detail::projection(options.bias)),
-      key(scope / "key", options.width, options.width, detail::projection(options.bias)),
-      value(scope / "value", options.width, options.width, detail::projection(options.bias)),
-      output(scope / "output", options.width, options.width, detail::projection(options.bias)),
+            detail::input_projection(options)),
+      key(scope / "key", options.width, options.width, detail::input_projection(options)),
+      value(scope / "value", options.width, options.width, detail::input_projection(options)),
+      output(scope / "output", options.width, options.width, detail::output_projection(options)),
       heads(options.heads),
       dropout(options.dropout),
       path(scope.path()) {}

@@ -45,6 +45,10 @@ double norm_eps(const Scope& scope, const char* module, double eps) {
 const FeedForwardOptions& checked(const Scope& scope, const FeedForwardOptions& options) {
   positive(scope, "feed_forward", "width", options.width);
   positive(scope, "feed_forward", "hidden", options.hidden);
+  if (options.activation == Activation::none) {
+    const InModule here(scope.path());
+    fail<ValueError>("feed_forward: needs an activation; for attention alone, leave it out");
+  }
   probability(scope, "feed_forward", options.dropout);
   return options;
 }
@@ -60,11 +64,17 @@ const HeadwiseOptions& checked(const Scope& scope, const HeadwiseOptions& option
   return options;
 }
 
-const EncoderOptions& checked(const Scope& scope, const EncoderOptions& options) {
-  positive(scope, "encoder", "layers", options.layers);
-  check_heads(scope, "encoder", options.width, options.heads);
-  positive(scope, "encoder", "hidden", options.hidden);
-  probability(scope, "encoder", options.dropout);
+const TransformerOptions& checked(const Scope& scope, const TransformerOptions& options) {
+  positive(scope, "transformer", "layers", options.layers);
+  check_heads(scope, "transformer", options.width, options.heads);
+  if (options.activation != Activation::none) {
+    positive(scope, "transformer", "hidden", options.hidden);
+  }
+  if (options.norm != NormKind::none) norm_eps(scope, "transformer", options.norm_eps);
+  const DropoutOptions& dropout = options.dropout;
+  for (const double p : {dropout.embedding, dropout.attention, dropout.hidden, dropout.branch}) {
+    probability(scope, "transformer", p);
+  }
   return options;
 }
 
@@ -103,6 +113,19 @@ void check_attention_inputs(const char* module, const Tensor& query, const Tenso
 
 LinearOptions projection(bool bias) {
   return {.bias = bias, .weight_init = init::xavier_uniform(), .bias_init = init::constant(0)};
+}
+
+LinearOptions input_projection(const MultiHeadOptions& options) {
+  LinearOptions linear = projection(options.bias && options.qkv_bias);
+  if (options.init) linear.weight_init = options.init;
+  return linear;
+}
+
+LinearOptions output_projection(const MultiHeadOptions& options) {
+  LinearOptions linear = projection(options.bias);
+  if (options.init) linear.weight_init = options.init;
+  if (options.output_init) linear.weight_init = options.output_init;
+  return linear;
 }
 
 }  // namespace tapehead::detail

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <tapehead/nn.hpp>
+#include <tapehead/models.hpp>
 
 namespace tapehead::detail {
 
@@ -18,7 +18,7 @@ double norm_eps(const Scope& scope, const char* module, double eps);
 const FeedForwardOptions& checked(const Scope& scope, const FeedForwardOptions& options);
 const MultiHeadOptions& checked(const Scope& scope, const MultiHeadOptions& options);
 const HeadwiseOptions& checked(const Scope& scope, const HeadwiseOptions& options);
-const EncoderOptions& checked(const Scope& scope, const EncoderOptions& options);
+const TransformerOptions& checked(const Scope& scope, const TransformerOptions& options);
 const EncoderModelOptions& checked(const Scope& scope, const EncoderModelOptions& options);
 
 // ShapeError unless x is [batch B, time T, width D] with the given width.
@@ -29,5 +29,16 @@ void check_attention_inputs(const char* module, const Tensor& query, const Tenso
 
 // Xavier-uniform weights, zero bias: the start of every attention projection.
 [[nodiscard]] LinearOptions projection(bool bias);
+[[nodiscard]] LinearOptions input_projection(const MultiHeadOptions& options);   // W_Q, W_K, W_V
+[[nodiscard]] LinearOptions output_projection(const MultiHeadOptions& options);  // W_O
+
+// What a model's options mean for its parts; no initialiser is that of the part itself.
+[[nodiscard]] NormOptions norm_options(const TransformerOptions& options);
+[[nodiscard]] Init weight_init(Initialiser init);
+[[nodiscard]] Init residual_init(Initialiser init, std::int64_t layers);
+[[nodiscard]] LinearOptions output_options(Initialiser init, bool bias);
+
+// x [B,T,D] times the table [V,D] of the input, transposed: [B,T,V].  Press & Wolf 2017.
+[[nodiscard]] Tensor tied_output(const Tensor& x, const Tensor& table);
 
 }  // namespace tapehead::detail

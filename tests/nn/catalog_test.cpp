@@ -80,10 +80,11 @@ TEST_CASE("the catalog of modules lists every module once") {
     std::set<std::string> cases;
     for (const th::ModuleCase& c : entry.cases) CHECK(cases.insert(c.name).second);
   }
-  CHECK(names == std::set<std::string>{"Linear", "Embedding", "LayerNorm", "RMSNorm", "FeedForward",
-                                       "MultiHeadAttention", "HeadwiseAttention",
-                                       "LearnedPositions", "EncoderLayer", "Encoder", "TokenHead",
-                                       "ClassifierHead", "EncoderModel"});
+  CHECK(names == std::set<std::string>{
+                     "Linear", "Embedding", "LayerNorm", "RMSNorm", "Norm", "FeedForward",
+                     "MultiHeadAttention", "HeadwiseAttention", "LearnedPositions", "TokenHead",
+                     "ClassifierHead", "TransformerLayer", "TransformerStack", "TokenInput",
+                     "EncoderModel, pooled", "LanguageModel", "EncoderDecoder", "EncoderModel"});
 }
 
 TEST_CASE("catalog samples are pure functions, finite, and alike in both dtypes") {

@@ -14,7 +14,8 @@ TEST_CASE("an encoder layer equals nn.TransformerEncoderLayer, post- and pre-nor
       const std::string name = norm == th::NormPlace::post ? "post." : "pre.";
       INFO(name << th::name_of(dtype));
       th::Params params(1, dtype);
-      const th::EncoderLayer layer(params, {.width = 8, .heads = 2, .hidden = 16, .norm = norm});
+      const th::TransformerLayer layer(params,
+                                       {.width = 8, .heads = 2, .hidden = 16, .place = norm});
       test::load(params, fixture);
       th::Tape tape;
       const Tensor x = tape.watch(fixture.get("input", dtype));
@@ -30,14 +31,15 @@ TEST_CASE("an encoder layer equals nn.TransformerEncoderLayer, post- and pre-nor
 TEST_CASE("an encoder is its layers one after the other, and a last norm before pre-norm's end") {
   for (const th::NormPlace norm : {th::NormPlace::post, th::NormPlace::pre}) {
     th::Params params(1);
-    const th::Encoder encoder(params, {.layers = 2, .width = 8, .heads = 2, .norm = norm});
+    const th::TransformerStack encoder(params,
+                                       {.layers = 2, .width = 8, .heads = 2, .place = norm});
     CHECK(encoder.final_norm.has_value() == (norm == th::NormPlace::pre));
     const Tensor x = test::random({2, 5, 8}, 3);
     const Mask mask = Mask::causal(5);
     Tensor y = encoder.layers[1](encoder.layers[0](x, mask), mask);
     if (encoder.final_norm) y = (*encoder.final_norm)(y);
     CHECK(th::same_bits(encoder(x, mask), y));
-    const th::EncoderResult result = encoder.with_weights(x, mask);
+    const th::StackResult result = encoder.with_weights(x, mask);
     CHECK(th::same_bits(result.output, y));
     REQUIRE(result.weights.size() == 2);
     const Tensor seen = encoder.layers[0](x, mask);
@@ -51,7 +53,9 @@ TEST_CASE(
     "both kinds of layer drop the attention's output, the hidden units and the ffn's output") {
   for (const th::NormPlace norm : {th::NormPlace::post, th::NormPlace::pre}) {
     th::Params params(1);
-    const th::EncoderLayer layer(params, {.width = 8, .hidden = 12, .norm = norm, .dropout = 0.5});
+    const th::TransformerLayer layer(
+        params,
+        {.width = 8, .hidden = 12, .place = norm, .dropout = {.hidden = 0.5, .branch = 0.5}});
     const Tensor x = test::random({2, 5, 8}, 3);
     th::Rng rng(1, th::Stream::dropout);
     (void)layer(x, Mask(), &rng);
@@ -67,10 +71,10 @@ TEST_CASE("the model is one-hot, linear, positions, encoder and head") {
   const Tensor table = th::reshape(th::sinusoidal_positions(4, 32, DType::f64), {1, 4, 32});
   const Tensor rows = th::embedding(model.input.weight, ids);  // one-hot times W picks rows of W
   const Tensor bias = th::reshape(model.input.bias.value(), {1, 1, 32});
-  const Tensor wanted = model.head(model.encoder(rows + bias + table));
+  const Tensor wanted = (*model.head)(model.encoder(rows + bias + table));
   check_close(model(ids), wanted, {1e-12, 1e-13});
   CHECK(model(ids).shape() == th::Shape{2, 4, 10});
-  const th::EncoderResult result = model.with_weights(ids);
+  const th::StackResult result = model.with_weights(ids);
   CHECK(th::same_bits(result.output, model(ids)));
   CHECK(result.weights[0].shape() == th::Shape{2, 1, 4, 4});
 }
@@ -97,7 +101,7 @@ TEST_CASE("positions of a model can be learned or left out") {
 
 TEST_CASE("dropout acts in training only, and padded positions do not matter then either") {
   th::EncoderModelOptions options;
-  options.encoder.dropout = 0.8;
+  options.encoder.dropout = {.hidden = 0.8, .branch = 0.8};
   th::Params params(1), same(1);
   const th::EncoderModel model(params, options), without(same, {});
   const Tensor ids = test::ids({3, 1, 4, 1, 5, 9, 2, 6}, {2, 4});

@@ -239,10 +239,10 @@ TEST_CASE("options without a meaning are refused before anything is registered")
   CHECK_THROWS_AS(th::LearnedPositions(s, 0, 3), th::ValueError);
   CHECK_THROWS_AS(th::TokenHead(s, 3, 0), th::ValueError);
   CHECK_THROWS_AS(th::ClassifierHead(s, 3, 0), th::ValueError);
-  CHECK_THROWS_AS(th::Encoder(s, {.layers = 0}), th::ValueError);
-  CHECK_THROWS_AS(th::EncoderLayer(s, {.width = 32, .heads = 5}), th::ValueError);
-  CHECK_THROWS_AS(th::EncoderLayer(s, {.hidden = 0}), th::ValueError);
-  CHECK_THROWS_AS(th::EncoderLayer(s, {.dropout = 2}), th::ValueError);
+  CHECK_THROWS_AS(th::TransformerStack(s, {.layers = 0}), th::ValueError);
+  CHECK_THROWS_AS(th::TransformerLayer(s, {.width = 32, .heads = 5}), th::ValueError);
+  CHECK_THROWS_AS(th::TransformerLayer(s, {.hidden = 0}), th::ValueError);
+  CHECK_THROWS_AS(th::TransformerLayer(s, {.dropout = {.hidden = 2}}), th::ValueError);
   CHECK_THROWS_AS(th::EncoderModel(s, {.symbols = 0}), th::ValueError);
   CHECK_THROWS_AS(th::EncoderModel(s, {.max_length = 0}), th::ValueError);
   CHECK_THROWS_AS(th::EncoderModel(s, {.encoder = {.width = 30, .heads = 4}}), th::ValueError);
@@ -253,7 +253,7 @@ TEST_CASE("errors and tape nodes name the module") {
   th::Params params(1);
   const th::EncoderModel model(params / "model", {});
   CHECK_THROWS_WITH(
-      model.encoder.layers[0].ffn(th::zeros({2, 4, 31})),
+      (*model.encoder.layers[0].ffn)(th::zeros({2, 4, 31})),
       ContainsSubstring("31") && ContainsSubstring("in model.encoder.layers.0.ffn.up"));
   CHECK_THROWS_WITH(
       model.encoder(th::zeros({2, 4, 31})),

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tapehead/nn.hpp>
+#include <tapehead/models.hpp>
 
 #include "support/catch.hpp"
 #include "support/fixture.hpp"

@@ -1,0 +1,240 @@
+// Transformers: one layer, a stack of it, and the three models that are made of stacks.
+//
+//   th::LanguageModelOptions options{.symbols = 65, .max_length = 64};
+//   options.stack = {.layers = 4, .width = 128, .heads = 4, .hidden = 512};
+//   th::LanguageModel model(params, options);
+//   th::Tensor logits = model(ids);  // [B,T] -> [B,T,65]
+//
+// Streams and masks as in nn.hpp: without a stream nothing is dropped.
+#pragma once
+
+#include <tapehead/nn.hpp>
+
+namespace tapehead {
+
+enum class NormPlace { post, pre };
+enum class Positions { none, sinusoidal, learned };
+
+// Where first weights come from. Biases start at 0 (standard: as in LinearOptions outside of the
+// attention), gains at 1.
+enum class Initialiser {
+  standard,  // PyTorch's modules: see LinearOptions; embeddings N(0, 0.02)
+  gpt,       // N(0, 0.02); what is added to the residual stream N(0, 0.02 / sqrt(2 layers))
+  xavier,    // Xavier-uniform for every matrix, tables of embeddings too
+};
+
+// Probabilities, one for each place.
+struct DropoutOptions {
+  double embedding = 0;  // of the model's input, positions included
+  double attention = 0;  // of the attention's weights
+  double hidden = 0;     // inside the feed-forward, after its activation
+  double branch = 0;     // of what attention and feed-forward add to the residual stream
+};
+
+// A stack of layers, whatever it is used for.
+struct TransformerOptions {
+  std::int64_t layers = 1;
+  std::int64_t width = 32;
+  std::int64_t heads = 1;
+  std::int64_t hidden = 64;  // of the feed-forward
+  Activation activation = Activation::relu;
+  NormKind norm = NormKind::layer;
+  NormPlace place = NormPlace::post;
+  double norm_eps = 1e-5;
+  bool norm_gain = true;
+  bool bias = true;      // of all projections and of layer normalisation
+  bool qkv_bias = true;  // of queries, keys and values
+  DropoutOptions dropout = {};
+  Initialiser init = Initialiser::standard;
+};
+
+// What a layer may attend to beside its own sequence: the output of an encoder.
+struct Memory {
+  Tensor states;   // [B,S,D]
+  Mask mask = {};  // of queries over the S states
+};
+
+struct LayerResult {
+  Tensor output;         // [B,T,D]
+  Tensor weights;        // [B,H,T,T]
+  Tensor cross_weights;  // [B,H,T,S]; undefined without cross-attention
+};
+
+// post: h = norm1(x + attention(x));   [h = cross_norm(h + cross(h, memory));]  norm2(h + ffn(h))
+// pre:  h = x + attention(norm1(x));   [h = h + cross(cross_norm(h), memory);]  h + ffn(norm2(h))
+// Vaswani et al. 2017; Xiong et al. 2020. Without an activation there is no ffn and no norm2.
+struct TransformerLayer {
+  enum class Cross { no, yes };  // whether it attends to a memory
+
+  TransformerLayer(const Scope& scope, const TransformerOptions& options, Cross cross = Cross::no);
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask, const Memory& memory,
+                                  Rng* rng = nullptr) const;
+  [[nodiscard]] LayerResult with_weights(const Tensor& x, const Mask& mask = {},
+                                         const Memory& memory = {}, Rng* rng = nullptr) const;
+
+  MultiHeadAttention attention;
+  Norm norm1;
+  std::optional<Norm> norm2;
+  std::optional<FeedForward> ffn;
+  std::optional<MultiHeadAttention> cross;
+  std::optional<Norm> cross_norm;
+  Dropout dropout;
+  NormPlace place;
+  const char* path;
+};
+
+struct StackResult {
+  Tensor output;                      // [B,T,D]; of a model: its logits
+  std::vector<Tensor> weights;        // per layer [B,H,T,T]
+  std::vector<Tensor> cross_weights;  // per layer [B,H,T,S]
+};
+
+// Layers one after the other; a pre-norm stack ends with a norm of its own, unless told otherwise.
+struct TransformerStack {
+  enum class FinalNorm { no, yes };
+
+  TransformerStack(const Scope& scope, const TransformerOptions& options,
+                   TransformerLayer::Cross cross = TransformerLayer::Cross::no,
+                   FinalNorm final = FinalNorm::yes);
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask, const Memory& memory,
+                                  Rng* rng = nullptr) const;
+  [[nodiscard]] StackResult with_weights(const Tensor& x, const Mask& mask = {},
+                                         const Memory& memory = {}, Rng* rng = nullptr) const;
+
+  std::vector<TransformerLayer> layers;
+  std::optional<Norm> final_norm;  // pre-norm only
+  const char* path;
+};
+
+struct TokenInputOptions {
+  std::int64_t symbols = 10;
+  std::int64_t width = 32;
+  Positions positions = Positions::learned;
+  std::int64_t max_length = 16;  // rows of learned positions; no limit for the others
+  bool one_hot = false;          // one_hot(ids) W + b in place of rows of a table
+  bool scaled = false;           // rows times sqrt(width), as Vaswani et al. 2017 have it
+  std::optional<NormOptions> norm = std::nullopt;  // of rows plus positions
+  double dropout = 0;                              // after that
+  Initialiser init = Initialiser::standard;
+};
+
+// ids [B,T] -> rows of a table plus positions [B,T,D].  input.weight [symbols, D], positions.weight
+// [max_length, D] when learned.
+struct TokenInput {
+  TokenInput(const Scope& scope, const TokenInputOptions& options);
+  // `first`: the position of the first id, when what stands before it is known already.
+  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr,
+                                  std::int64_t first = 0) const;
+
+  TokenInputOptions options;
+  Param weight;      // the table, or W of one-hot inputs
+  Param bias;        // of one-hot inputs
+  Param positions;   // learned only
+  Tensor sinusoids;  // [max_length, D]; longer inputs compute their own
+  std::optional<Norm> norm;
+  Dropout dropout;
+  const char* path;
+};
+
+enum class EncoderHead {
+  mlp,     // TokenHead: at every position
+  linear,  // Linear: at every position
+  pooled,  // ClassifierHead: once for a sequence
+};
+
+struct EncoderModelOptions {
+  std::int64_t symbols = 10;  // vocabulary of the input
+  std::int64_t classes = 10;  // of the output
+  Positions positions = Positions::sinusoidal;
+  std::int64_t max_length = 16;  // rows of learned positions; no limit for sinusoidal ones
+  bool one_hot = true;           // see TokenInputOptions
+  EncoderHead head = EncoderHead::mlp;
+  TransformerOptions encoder = {};
+};
+
+// tokens -> positions -> layers -> head: ids [B,T] -> logits [B,T,classes], or [B,classes] pooled.
+// The defaults are the published setup for reversing sequences: P. Lippe, "Tutorial 6: Transformers
+// and multi-head attention", UvA Deep Learning Tutorials.
+struct EncoderModel {
+  EncoderModel(const Scope& scope, const EncoderModelOptions& options);
+  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask = {},
+                                  Rng* rng = nullptr) const;
+  // lengths[b] real ids in row b, the rest is padding that nothing looks at; all T when empty.
+  [[nodiscard]] Tensor padded(const Tensor& ids, const std::vector<std::int64_t>& lengths,
+                              Rng* rng = nullptr) const;
+  [[nodiscard]] StackResult with_weights(const Tensor& ids,
+                                         const Mask& mask = {}) const;  // output: logits
+
+  EncoderModelOptions options;
+  TokenInput input;
+  TransformerStack encoder;
+  std::optional<TokenHead> head;         // EncoderHead::mlp
+  std::optional<Linear> linear;          // EncoderHead::linear
+  std::optional<ClassifierHead> pooled;  // EncoderHead::pooled
+  const char* path;
+};
+
+struct LanguageModelOptions {
+  std::int64_t symbols = 10;
+  Positions positions = Positions::learned;
+  std::int64_t max_length = 16;  // rows of learned positions, no limit for the others
+  bool tied = false;             // the output's matrix is the table of the input
+  bool output_bias = true;       // never with a tied output
+  bool scaled_input = false;     // see TokenInputOptions
+  bool input_norm = false;       // a norm between the input and the first layer
+  bool final_norm = true;        // the norm at the end of a pre-norm stack
+  TransformerOptions stack = {.place = NormPlace::pre};
+};
+
+// tokens + positions -> causal layers -> logits of the next token: ids [B,T] -> [B,T,symbols].
+// Padding belongs at the end of a row: what stands there reaches nothing before it.
+struct LanguageModel {
+  LanguageModel(const Scope& scope, const LanguageModelOptions& options);
+  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask, Rng* rng = nullptr) const;
+  [[nodiscard]] StackResult with_weights(const Tensor& ids) const;  // output: logits
+
+  LanguageModelOptions options;
+  TokenInput input;
+  TransformerStack stack;
+  std::optional<Linear> output;  // unless tied
+  const char* path;
+};
+
+struct EncoderDecoderOptions {
+  std::int64_t symbols = 10;  // of the source
+  std::int64_t classes = 10;  // of the target
+  Positions positions = Positions::sinusoidal;
+  std::int64_t max_length = 16;
+  bool tied = false;  // the output's matrix is the table of the target's input
+  bool scaled_input = true;
+  TransformerOptions stack = {};  // of encoder and decoder alike
+};
+
+// The translation setting of Vaswani et al. 2017: the encoded source and the target so far give the
+// next token of the target.  source [B,S], target [B,T] -> logits [B,T,classes].
+struct EncoderDecoder {
+  EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& options);
+  // lengths: real ids of each source; all S when empty.
+  [[nodiscard]] Tensor operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,
+                                  const Tensor& target, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor encode(const Tensor& source, const std::vector<std::int64_t>& lengths = {},
+                              Rng* rng = nullptr) const;  // [B,S,D]
+  [[nodiscard]] Tensor decode(const Tensor& target, const Memory& memory,
+                              Rng* rng = nullptr) const;  // [B,T,classes]
+  [[nodiscard]] StackResult with_weights(const Tensor& source,
+                                         const std::vector<std::int64_t>& lengths,
+                                         const Tensor& target) const;  // of the decoder
+
+  EncoderDecoderOptions options;
+  TokenInput source_input;
+  TransformerStack encoder;
+  TokenInput target_input;
+  TransformerStack decoder;
+  std::optional<Linear> output;  // unless tied
+  const char* path;
+};
+
+}  // namespace tapehead

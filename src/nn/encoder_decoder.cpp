@@ -1,0 +1,78 @@
+// p(y_t+1 | y_0 .. y_t, x) = softmax of row t of decode(y, encode(x)). Vaswani et al. 2017.
+#include <tapehead/models.hpp>
+
+#include "core/message.hpp"
+#include "nn/options.hpp"
+
+namespace tapehead {
+namespace {
+
+const EncoderDecoderOptions& checked(const Scope& scope, const EncoderDecoderOptions& options) {
+  detail::positive(scope, "encoder_decoder", "symbols", options.symbols);
+  detail::positive(scope, "encoder_decoder", "classes", options.classes);
+  detail::checked(scope, options.stack);
+  return options;
+}
+
+TokenInputOptions input_options(const EncoderDecoderOptions& options, std::int64_t symbols) {
+  return {.symbols = symbols,
+          .width = options.stack.width,
+          .positions = options.positions,
+          .max_length = options.max_length,
+          .scaled = options.scaled_input,
+          .dropout = options.stack.dropout.embedding,
+          .init = options.stack.init};
+}
+
+Mask padding(const std::vector<std::int64_t>& lengths, const Tensor& source) {
+  return lengths.empty() ? Mask() : Mask::lengths(lengths, source.dim(1));
+}
+
+Tensor logits(const EncoderDecoder& model, const Tensor& states) {
+  return model.output ? (*model.output)(states)
+                      : detail::tied_output(states, model.target_input.weight);
+}
+
+}  // namespace
+
+EncoderDecoder::EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& given)
+    : options(checked(scope, given)),
+      source_input(scope / "source", input_options(options, options.symbols)),
+      encoder(scope / "encoder", options.stack),
+      target_input(scope / "target", input_options(options, options.classes)),
+      decoder(scope / "decoder", options.stack, TransformerLayer::Cross::yes),
+      path(scope.path()) {
+  if (options.tied) return;
+  output.emplace(scope / "output", options.stack.width, options.classes,
+                 detail::output_options(options.stack.init, true));
+}
+
+Tensor EncoderDecoder::encode(const Tensor& source, const std::vector<std::int64_t>& lengths,
+                              Rng* rng) const {
+  const InModule here(path);
+  return encoder(source_input(source, rng), padding(lengths, source), rng);
+}
+
+Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* rng) const {
+  const InModule here(path);
+  const Tensor x = target_input(target, rng);
+  return logits(*this, decoder(x, Mask::causal(x.dim(1)), memory, rng));
+}
+
+Tensor EncoderDecoder::operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,
+                                  const Tensor& target, Rng* rng) const {
+  return decode(target, {encode(source, lengths, rng), padding(lengths, source)}, rng);
+}
+
+StackResult EncoderDecoder::with_weights(const Tensor& source,
+                                         const std::vector<std::int64_t>& lengths,
+                                         const Tensor& target) const {
+  const InModule here(path);
+  const Tensor x = target_input(target);
+  StackResult result = decoder.with_weights(x, Mask::causal(x.dim(1)),
+                                            {encode(source, lengths), padding(lengths, source)});
+  result.output = logits(*this, result.output);
+  return result;
+}
+
+}  // namespace tapehead

@@ -1,0 +1,72 @@
+// The decoder: p(x_t+1 | x_0 .. x_t) = softmax of row t of the logits. Radford et al. 2018.
+#include <tapehead/models.hpp>
+
+#include "core/message.hpp"
+#include "nn/options.hpp"
+
+namespace tapehead {
+namespace {
+
+const LanguageModelOptions& checked(const Scope& scope, const LanguageModelOptions& options) {
+  detail::positive(scope, "language_model", "symbols", options.symbols);
+  detail::checked(scope, options.stack);
+  return options;
+}
+
+Tensor logits(const LanguageModel& model, const Tensor& states) {
+  return model.output ? (*model.output)(states) : detail::tied_output(states, model.input.weight);
+}
+
+}  // namespace
+
+namespace detail {
+
+Tensor tied_output(const Tensor& x, const Tensor& table) {
+  const Tensor rows = reshape(x, {x.dim(0) * x.dim(1), x.dim(2)});
+  return reshape(matmul(rows, table, {.transpose_b = true}), {x.dim(0), x.dim(1), table.dim(0)});
+}
+
+}  // namespace detail
+
+LanguageModel::LanguageModel(const Scope& scope, const LanguageModelOptions& given)
+    : options(checked(scope, given)),
+      input(scope, {.symbols = options.symbols,
+                    .width = options.stack.width,
+                    .positions = options.positions,
+                    .max_length = options.max_length,
+                    .scaled = options.scaled_input,
+                    .norm = options.input_norm
+                                ? std::optional<NormOptions>(detail::norm_options(options.stack))
+                                : std::nullopt,
+                    .dropout = options.stack.dropout.embedding,
+                    .init = options.stack.init}),
+      stack(
+          scope / "stack", options.stack, TransformerLayer::Cross::no,
+          options.final_norm ? TransformerStack::FinalNorm::yes : TransformerStack::FinalNorm::no),
+      path(scope.path()) {
+  if (options.tied) return;
+  output.emplace(scope / "output", options.stack.width, options.symbols,
+                 detail::output_options(options.stack.init, options.output_bias));
+}
+
+Tensor LanguageModel::operator()(const Tensor& ids, Rng* rng) const {
+  const InModule here(path);
+  const Tensor x = input(ids, rng);
+  return logits(*this, stack(x, Mask::causal(x.dim(1)), rng));
+}
+
+Tensor LanguageModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng) const {
+  const InModule here(path);
+  const Tensor x = input(ids, rng);
+  return logits(*this, stack(x, Mask::causal(x.dim(1)) & mask, rng));
+}
+
+StackResult LanguageModel::with_weights(const Tensor& ids) const {
+  const InModule here(path);
+  const Tensor x = input(ids);
+  StackResult result = stack.with_weights(x, Mask::causal(x.dim(1)));
+  result.output = logits(*this, result.output);
+  return result;
+}
+
+}  // namespace tapehead
