@@ -8,7 +8,9 @@
 // A gradient function takes the cotangent dy of the output, or (y, dy) with the recorded output,
 // and returns the gradient of its input, of the input's shape and dtype. It is made of public ops,
 // so that a differentiable tape can record it. It must not capture the op's own output: captured
-// before it was recorded, that handle has no node. The engine checks and adds what is returned.
+// before it was recorded, that handle has no node. An output that other ops computed counts for its
+// numbers alone: only what is given here is differentiated. The engine checks and adds what is
+// returned.
 #pragma once
 
 #include <array>

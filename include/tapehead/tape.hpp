@@ -35,11 +35,23 @@ struct GradientCall {
 };
 using GradientHook = std::function<Tensor(const GradientCall&)>;
 
+// Replaces an op's output as it is recorded: whatever uses it later sees the replacement.
+struct OutputCall {
+  std::string_view op;
+  int node = 0;
+  const Tensor& output;  // off the tape
+};
+using OutputHook = std::function<Tensor(const OutputCall&)>;
+
 struct TapeOptions {
   // Backward is itself recorded on the tape, so that gradients can be differentiated again; the
   // tape then keeps everything and backward may be called any number of times.
   bool differentiable = false;
   GradientHook gradient_hook = nullptr;
+  // The same for the sum of all that reached a node, before its gradient functions see it: both
+  // gradients of the call are that sum, and `input` is -1.
+  GradientHook arrival_hook = nullptr;
+  OutputHook output_hook = nullptr;
 };
 
 // The gradients that one backward returned, or a sum of several.

@@ -137,9 +137,9 @@ class Backward {
     for (std::int32_t i = static_cast<std::int32_t>(slots_.size()) - 1; i >= 0; --i) {
       const std::int32_t slot = slots_[static_cast<std::size_t>(i)];
       if (slot >= 0) {
-        const Tensor dy = std::exchange(pending_[static_cast<std::size_t>(slot)], Tensor());
+        Tensor dy = std::exchange(pending_[static_cast<std::size_t>(slot)], Tensor());
         free_.push_back(slot);
-        visit(i, dy);
+        visit(i, std::move(dy));
       }
       if (!keep) {
         show_watched_parameter(i);
@@ -153,8 +153,12 @@ class Backward {
 
   // No reference into the tape is held across a gradient call: a differentiable tape grows
   // meanwhile.
-  void visit(std::int32_t index, const Tensor& dy) {
+  void visit(std::int32_t index, Tensor dy) {
     const Node node = state_.nodes[static_cast<std::size_t>(index)];
+    if (state_.options.arrival_hook) {
+      dy = state_.options.arrival_hook({node.op, index, -1, dy, dy});
+      check(node, -1, index, dy);
+    }
     if (node.watched) result_.watched[{state_.id, index}] = dy;
     if (node.param_store >= 0) {
       auto& of = result_.of(state_.stores[static_cast<std::size_t>(node.param_store)].store);

@@ -7,8 +7,12 @@
 
 namespace tapehead {
 
+// An output that other ops computed counts for its numbers alone: their gradients would be added to
+// the one that is given here.
 Recorder::Recorder(const char* op, Tensor output)
-    : op_(op), output_(std::move(output)), recording_(recording_tape() != nullptr) {}
+    : op_(op),
+      output_(detail::TensorAccess::placed(output, 0, -1)),
+      recording_(recording_tape() != nullptr) {}
 
 bool Recorder::begin_input(const Tensor& x) {
   if (!recording_ || x.tape_id() == 0) return false;
@@ -23,12 +27,28 @@ bool Recorder::begin_input(const Tensor& x) {
   return true;
 }
 
+namespace {
+
+// What the hook makes of the output, which must stay of its kind.
+Tensor replaced(const Tape::State& tape, const char* op, const Tensor& output) {
+  const Tensor plain = detail::TensorAccess::placed(output, 0, -1);
+  const Tensor y = tape.options.output_hook({op, static_cast<int>(tape.nodes.size()) - 1, plain});
+  if (!y.defined() || y.shape() != plain.shape() || y.dtype() != plain.dtype()) {
+    detail::fail<TapeError>(fmt::format("{}: the output hook must return a {}{}", op,
+                                        name_of(plain.dtype()), to_string(plain.shape())));
+  }
+  return y;
+}
+
+}  // namespace
+
 void Recorder::add_edge(const Tensor& x) {
   Tape::State& tape = *recording_tape();
   if (output_.tape_id() != tape.id ||
       output_.node() + 1 != static_cast<std::int32_t>(tape.nodes.size())) {
-    output_ = detail::TensorAccess::placed(output_, tape.id,
-                                           tape.add_node(op_, output_.shape(), output_.dtype()));
+    const std::int32_t node = tape.add_node(op_, output_.shape(), output_.dtype());
+    if (tape.options.output_hook) output_ = replaced(tape, op_, output_);
+    output_ = detail::TensorAccess::placed(output_, tape.id, node);
   }
   tape.edges.push_back(x.tape_id() == tape.id ? x.node() : -1);
 }

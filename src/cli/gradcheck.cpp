@@ -10,6 +10,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/gradcheck_things.hpp"
+#include "gradcheck/float32.hpp"
 #include "gradcheck/json.hpp"
 #include "gradcheck/suite.hpp"
 #include "io/file.hpp"
@@ -25,6 +26,8 @@ struct Settings {
   detail::SuiteOptions suite;
   bool second = false;
   bool self_test = false;
+  bool float32 = false;
+  double bound = Float32Options().bound;
   bool markdown = false;
   std::string write;
 };
@@ -135,7 +138,37 @@ int nothing_checked(Output& out) {
   return static_cast<int>(GradcheckStatus::nothing_checked);
 }
 
+// An option that the chosen kind of check would ignore is a misunderstanding.
+void refuse(const Settings& s, const char* kind, const std::vector<const char*>& options) {
+  for (const char* option : options) {
+    if (s.given(option)) throw Misuse(fmt::format("{} means nothing to {}", option, kind));
+  }
+}
+
+int float32(const Settings& s, Output& out) {
+  refuse(s, "--float32",
+         {"--self-test", "--fast", "--second", "--tolerance", "--cotangents", "--markdown",
+          "--write"});
+  if (!(s.bound > 0 && std::isfinite(s.bound)))
+    throw Misuse(fmt::format("--bound must be finite and above 0, got {}", s.bound));
+  check_numbers(s);
+  const Chosen chosen = choose(s);
+  Float32Options options;
+  options.bound = s.bound;
+  options.worst = s.suite.check.worst;
+  const detail::Float32Suite suite = detail::float32_suite(chosen.ops, chosen.modules, options);
+  out.result() = detail::to_json(suite);
+  const bool one = suite.things.size() == 1 && suite.things.front().samples == 1;
+  out.say(one ? to_string(suite.things.front().report) : detail::to_string(suite));
+  if (suite.compared() == 0) return nothing_checked(out);
+  return static_cast<int>(suite.status());
+}
+
 int self_test(const Settings& s, Output& out) {
+  refuse(s, "--self-test",
+         {"--fast", "--second", "--tolerance", "--cotangents", "--worst", "--bound", "--markdown",
+          "--write"});
+  refuse(s, "--self-test", size_options());
   const Chosen chosen = choose(s);
   const detail::SelfTest test = detail::self_test_suite(chosen.ops);
   out.say(detail::to_string(test));
@@ -145,6 +178,7 @@ int self_test(const Settings& s, Output& out) {
 }
 
 int check(const Settings& s, Output& out) {
+  refuse(s, "a check of gradients; it belongs to --float32", {"--bound"});
   check_numbers(s);
   std::optional<Marked> marked;
   if (!s.write.empty()) marked.emplace(s.write);
@@ -177,14 +211,18 @@ int check(const Settings& s, Output& out) {
 
 void add_gradcheck(Cli& cli) {
   const auto s = std::make_shared<Settings>();
-  Verb verb =
-      cli.verb("gradcheck", "Check gradients against differences with error bars",
-               [s](Output& out) { return s->self_test ? self_test(*s, out) : check(*s, out); });
+  Verb verb = cli.verb(
+      "gradcheck", "Check gradients against differences with error bars", [s](Output& out) {
+        return s->float32 ? float32(*s, out) : s->self_test ? self_test(*s, out) : check(*s, out);
+      });
   s->given = [verb](const char* name) { return verb.given(name); };
   verb.arguments("WHAT", s->names, "Ops, families or modules; everything when left out");
   verb.flag("--self-test", s->self_test, "Plant faults in the ops and see that each is caught");
   verb.flag("--fast", s->suite.check.fast, "Random directions in place of single elements");
   verb.flag("--second", s->second, "Second derivatives, and fused kernels against compositions");
+  verb.flag("--float32", s->float32, "Errors of f32 against f64, op by op, in ulps");
+  verb.option("--bound", s->bound, "X",
+              "With --float32: own errors allowed, over half an ulp and rounded inputs");
   verb.option("--tolerance", s->suite.check.tolerance, "X",
               "Allowed error over the largest gradient");
   verb.option("--cotangents", s->suite.check.cotangents, "N", "Random cotangents, at least 2");
@@ -211,6 +249,7 @@ void add_gradcheck(Cli& cli) {
       "  tapehead gradcheck softmax layer_norm                   two ops\n"
       "  tapehead gradcheck attention --heads 4 --mask causal    one module in your sizes\n"
       "  tapehead gradcheck --self-test                          is the checker itself any good?\n"
+      "  tapehead gradcheck encoder --float32                    which op loses digits?\n"
       "\n"
       "Exit status: 0 pass, 1 mismatch, 2 misused, 3 kink, 4 not repeatable, 5 nothing checked,\n"
       "6 not finite. With sizes, WHAT is attention, headwise, encoder-layer, encoder,\n"

@@ -95,9 +95,15 @@ TransformerOptions stack_options(const Sizes& s) {
 // Biases and gains start at 0 and 1, where some wrong gradients are right.
 void move_from_special_values(Params& params) {
   Rng rng = Rng(params.seed(), Stream::check).fork("start");
-  params.write("gradcheck", [&](std::span<double> flat) {
-    for (double& value : flat) value += rng.uniform(-0.3, 0.3);
-  });
+  const auto move = [&](auto flat) {
+    using T = typename decltype(flat)::value_type;
+    for (T& value : flat) value += static_cast<T>(rng.uniform(-0.3, 0.3));
+  };
+  if (params.dtype() == DType::f32) {
+    params.write("gradcheck", [&](std::span<float> flat) { move(flat); });
+  } else {
+    params.write("gradcheck", [&](std::span<double> flat) { move(flat); });
+  }
 }
 
 template <class Make, class Call>

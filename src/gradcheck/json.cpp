@@ -35,7 +35,65 @@ Json to_json(const GradcheckTensor& t) {
   return json;
 }
 
+Json to_json(const Float32Op& op) {
+  Json json;
+  json.set("op", op.op).set("backward", op.backward).set("nodes", op.nodes);
+  json.set("compared", op.compared).set("own", op.own).set("own_element", op.own_element);
+  json.set("own_name", op.own_name).set("used", op.used).set("arriving", op.arriving);
+  json.set("leaving", op.leaving).set("leaving_element", op.leaving_element);
+  json.set("leaving_name", op.leaving_name).set("lost", op.lost);
+  return json;
+}
+
+Json to_json(const std::vector<Float32Op>& ops) {
+  Json json = Json::array();
+  for (const Float32Op& op : ops) json.push(to_json(op));
+  return json;
+}
+
+Json to_json(const std::vector<Float32Tensor>& tensors) {
+  Json json = Json::array();
+  for (const Float32Tensor& t : tensors) {
+    Json item;
+    item.set("name", t.name).set("shape", numbers(t.shape.sizes())).set("digits", t.digits());
+    item.set("ulps", t.ulps).set("element_ulps", t.element_ulps).set("worst", t.worst);
+    item.set("zero", t.zero);
+    json.push(std::move(item));
+  }
+  return json;
+}
+
 }  // namespace
+
+Json to_json(const Float32Report& r) {
+  Json json;
+  json.set("name", r.name).set("verdict", name_of(r.status));
+  json.set("status", static_cast<int>(r.status)).set("message", r.message).set("bound", r.bound);
+  json.set("compared", r.compared).set("ops", to_json(r.ops)).set("worst", to_json(r.worst));
+  json.set("outputs", to_json(r.outputs)).set("gradients", to_json(r.gradients));
+  json.set("seconds", r.seconds);
+  return json;
+}
+
+Json to_json(const Float32Suite& suite) {
+  Json things = Json::array();
+  for (const Float32Suite::Thing& thing : suite.things) {
+    Json item;
+    item.set("name", thing.name).set("samples", thing.samples).set("compared", thing.compared);
+    if (thing.left_out.empty()) {
+      item.set("gravest", to_json(thing.report));
+    } else {
+      item.set("left_out", thing.left_out);
+    }
+    things.push(std::move(item));
+  }
+  Json json;
+  json.set("verdict", name_of(suite.status())).set("status", static_cast<int>(suite.status()));
+  json.set("bound", suite.bound).set("compared", suite.compared());
+  json.set("ops", to_json(suite.ops)).set("things", std::move(things));
+  json.set("seconds", suite.seconds);
+  return json;
+}
 
 Json to_json(const GradcheckReport& r) {
   Json json;

@@ -5,6 +5,8 @@
 
 #include <tapehead/gradcheck.hpp>
 
+#include "gradcheck/verdict.hpp"
+
 namespace tapehead {
 
 namespace {
@@ -57,7 +59,10 @@ std::string histogram_text(const GradcheckHistogram& histogram) {
   return text;
 }
 
-// Words in lines of at most 100 columns.
+}  // namespace
+
+namespace detail {
+
 std::string folded(const std::vector<std::string>& words) {
   std::string text;
   std::size_t column = 0;
@@ -73,7 +78,7 @@ std::string folded(const std::vector<std::string>& words) {
   return text + '\n';
 }
 
-}  // namespace
+}  // namespace detail
 
 std::string to_string(const GradcheckReport& report) {
   std::string text =
@@ -102,7 +107,7 @@ std::string to_string(const GradcheckReport& report) {
         100.0 * static_cast<double>(report.within_three_bars) /
             static_cast<double>(report.compared));
   }
-  if (!report.coverage.empty()) text += "\n  ops exercised:\n" + folded(report.coverage);
+  if (!report.coverage.empty()) text += "\n  ops exercised:\n" + detail::folded(report.coverage);
   return text + fmt::format("\n  {} evaluations, {:.2f} s\n", report.evaluations, report.seconds);
 }
 

@@ -73,16 +73,15 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   return scale > 0 ? most / scale : std::numeric_limits<double>::infinity();
 }
 
-std::string element_name(const Variable& variable, std::int64_t index) {
-  const int rank = variable.shape.rank();
-  if (rank == 0) return variable.name;
+std::string element_name(const std::string& name, const Shape& shape, std::int64_t index) {
+  if (shape.rank() == 0) return name;
   std::string text;
-  for (int axis = rank - 1; axis >= 0; --axis) {
-    const std::int64_t size = variable.shape[axis];
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    const std::int64_t size = shape[axis];
     text = fmt::format("{}{}{}", index % size, text.empty() ? "" : ",", text);
     index /= size;
   }
-  return fmt::format("{}[{}]", variable.name, text);
+  return fmt::format("{}[{}]", name, text);
 }
 
 Subject::Subject(CheckedFunction function, std::vector<Tensor> inputs, Params* params,

@@ -105,6 +105,10 @@ class Subject {
 [[nodiscard]] double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
 // "name[3,17]", or the name alone for a scalar.
-[[nodiscard]] std::string element_name(const Variable& variable, std::int64_t index);
+[[nodiscard]] std::string element_name(const std::string& name, const Shape& shape,
+                                       std::int64_t index);
+[[nodiscard]] inline std::string element_name(const Variable& variable, std::int64_t index) {
+  return element_name(variable.name, variable.shape, index);
+}
 
 }  // namespace tapehead::detail

@@ -32,6 +32,9 @@ using AllClaims = std::vector<std::vector<Claims>>;  // [variable][cotangent]
 // "input0[3]: the tape says ..., differences say ..."
 [[nodiscard]] std::string describe(const GradcheckElement& element);
 
+// Words in lines of at most 100 columns.
+[[nodiscard]] std::string folded(const std::vector<std::string>& words);
+
 // Fills status, message, tensors, worst, histogram and counts.
 void judge(GradcheckReport& report, const std::vector<Variable>& variables,
            const std::vector<Measured>& measured, const AllClaims& claims, bool depends,

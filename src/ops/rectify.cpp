@@ -51,8 +51,8 @@ Tensor maximum(const Tensor& x, double floor) {
     const auto c = static_cast<decltype(v)>(floor);
     return v <= c ? c : v;
   });
-  return record("maximum", y).input(x, [floor](const Tensor& kept, const Tensor& dy) {
-    return piecewise("maximum gradient", dy, kept, [floor](auto g, auto v) {
+  return record("maximum", y).input(x, [x, floor](const Tensor& dy) {
+    return piecewise("maximum gradient", dy, x, [floor](auto g, auto v) {
       return v <= static_cast<decltype(v)>(floor) ? decltype(g)(0) : g;
     });
   });
@@ -69,8 +69,8 @@ Tensor clamp(const Tensor& x, double low, double high) {
     const auto hi = static_cast<decltype(v)>(high);
     return v <= lo ? lo : v >= hi ? hi : v;
   });
-  return record("clamp", y).input(x, [low, high](const Tensor& kept, const Tensor& dy) {
-    return piecewise("clamp gradient", dy, kept, [low, high](auto g, auto v) {
+  return record("clamp", y).input(x, [x, low, high](const Tensor& dy) {
+    return piecewise("clamp gradient", dy, x, [low, high](auto g, auto v) {
       using T = decltype(v);
       return v <= static_cast<T>(low) || v >= static_cast<T>(high) ? T(0) : g;
     });

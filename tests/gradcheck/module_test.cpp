@@ -21,11 +21,15 @@ ModuleEntry two_parameters(double factor, std::vector<std::string> declared, boo
          const Param idle = Scope(params).param("idle", {30, 30}, init::normal(1));
          ModuleSample sample;
          sample.inputs = {full({30, 30}, 0.5, params.dtype())};
-         sample.call = [=](const Tensors& x) {
+         sample.call = [=, params_dtype = params.dtype()](const Tensors& x) {
            const Tensor value = w;
            Tensor y = x[0] * value + Tensor(idle) * factor;
+           // Nothing that is there has a gradient all the same.
            if (wrong)
-             y = record("wrong", y).input(value, [](const Tensor& dy) { return dy * 1e-3; });
+             y = y +
+                 record("wrong", zeros({30, 30}, params_dtype)).input(value, [](const Tensor& dy) {
+                   return dy * 1e-3;
+                 });
            return Tensors{y};
          };
          sample.zero_gradient = declared;
