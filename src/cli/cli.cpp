@@ -64,6 +64,11 @@ Verb& number(Verb& verb, CLI::App& app, const char* name, T& target, const char*
   return verb;
 }
 
+std::string misplaced(const std::string& word, const CLI::App* verb) {
+  return fmt::format("'{0}' stands before the command; write 'tapehead {1} {0}'", word,
+                     verb->get_name());
+}
+
 }  // namespace
 
 void Output::say(const std::string& text) { write_now(json_ ? stderr : stdout, text); }
@@ -243,6 +248,9 @@ int Cli::run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> chosen = app.get_subcommands();
     const CLI::App* verb = chosen.empty() ? nullptr : chosen.front();
+    const std::vector<std::string> before = app.remaining();
+    if (verb != nullptr && !before.empty())
+      return finish(early, report_error(early, kMisused, misplaced(before.front(), verb)));
     const std::vector<std::string> rest = (verb != nullptr ? *verb : app).remaining();
     return finish(early, report_error(early, kMisused,
                                       rest.empty() ? parse_error(verb, error)
@@ -254,11 +262,7 @@ int Cli::run(int argc, char** argv) {
   for (const State::Entry& entry : state_->verbs) {
     if (!entry.app->parsed()) continue;
     if (const std::vector<std::string> before = app.remaining(); !before.empty()) {
-      return finish(
-          early, report_error(early, kMisused,
-                              fmt::format("'{}' stands before the command; write "
-                                          "'tapehead {} {}'",
-                                          before.front(), entry.app->get_name(), before.front())));
+      return finish(early, report_error(early, kMisused, misplaced(before.front(), entry.app)));
     }
     const std::vector<std::string> rest = entry.app->remaining();
     Output out(state_->json);

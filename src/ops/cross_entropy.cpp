@@ -49,9 +49,12 @@ std::int64_t checked_count(const Tensor& logits, const Tensor& targets,
   for (std::int64_t i = 0; i < targets.size(); ++i) {
     if (options.ignore == ids[i]) continue;
     if (ids[i] < 0 || ids[i] >= classes) {
+      const std::string range = classes == 0
+                                    ? std::string("every range: the logits have no classes")
+                                    : fmt::format("0..{} (V = {} classes)", classes - 1, classes);
       detail::fail<IndexError>(fmt::format(
-          "cross_entropy: target {} at {} is outside 0..{} (V = {} classes){}", ids[i],
-          detail::position(targets.shape(), i), classes - 1, classes,
+          "cross_entropy: target {} at {} is outside {}{}", ids[i],
+          detail::position(targets.shape(), i), range,
           options.ignore ? fmt::format(" and is not the ignored value {}", *options.ignore)
                          : "; to leave rows out, name their target value as `ignore`"));
     }

@@ -66,6 +66,9 @@ TEST_CASE("misuse is one clear sentence with the nearest match and status 2") {
       {{"train", "reverse", "--threads", "2000"}, "threads must be"},
       {{"train", "reverse", "--no-save", "--out", "x"}, "exclude each other"},
       {{"tasks", "more"}, "'more' is one word too many"},
+      {{"train", "reverse", "--out", ""}, "--out needs the name of a folder"},
+      {{"reverse", "train"}, "'reverse' stands before the command; write 'tapehead train reverse'"},
+      {{"train", "reverse", "--length", "1024", "--train-sequences", "99999999999"}, "too many"},
   };
   const TemporaryFolder folder;
   for (const Case& one : cases) {

@@ -54,6 +54,18 @@ TEST_CASE("a tensor file gives back every bit of every type") {
   CHECK(back.metadata == file.metadata);
 }
 
+TEST_CASE("names and metadata that are not UTF-8 are refused before a file is made") {
+  const TemporaryFolder folder;
+  const std::string latin = "caf\xe9";
+  CHECK_THROWS_WITH(write_tensors(folder / "a", {{{latin, number(1.0f)}}, {}}),
+                    ContainsSubstring("the name of a tensor is not UTF-8"));
+  CHECK_THROWS_WITH(write_tensors(folder / "a", {{}, {{latin, "x"}}}),
+                    ContainsSubstring("a metadata key is not UTF-8"));
+  CHECK_THROWS_WITH(write_tensors(folder / "a", {{}, {{"author", latin}}}),
+                    ContainsSubstring("the metadata of 'author' is not UTF-8"));
+  CHECK(!std::filesystem::exists(folder / "a"));
+}
+
 TEST_CASE("what is written is the published format, byte for byte") {
   const TemporaryFolder folder;
   write_tensors(folder / "a", {{{"w", number(1.0f)}}, {}});
