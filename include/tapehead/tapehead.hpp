@@ -14,6 +14,7 @@
 #include <tapehead/params.hpp>     // named weights
 #include <tapehead/random.hpp>     // random streams
 #include <tapehead/record.hpp>     // writing ops
+#include <tapehead/runs.hpp>       // configurations, models by name, checkpoints
 #include <tapehead/system.hpp>     // version, BLAS, threads, memory
 #include <tapehead/tape.hpp>       // recording and backward
 #include <tapehead/tasks.hpp>      // sequence tasks

@@ -42,25 +42,34 @@ const char* kind_of() {
 
 // A whole text as a number: from_chars knows no locale, and takes no spaces and no leading plus.
 template <class T>
-Verb& number(Verb& verb, CLI::App& app, const char* name, T& target, const char* unit,
-             const char* help) {
-  const std::string shown = name;
+T number_in(const std::string& name, const std::string& text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const std::from_chars_result result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc{} || result.ptr != end) {
+    throw Misuse(fmt::format("{}: '{}' is not {}{}", name, text, kind_of<T>(),
+                             result.ec == std::errc::result_out_of_range ? " that fits" : ""));
+  }
+  return value;
+}
+
+template <class T, class Target>
+void add_number(CLI::App& app, const char* name, Target& target, const char* unit,
+                const std::string& help) {
   app.add_option_function<std::string>(
          name,
-         [&target, shown](const std::string& text) {
-           T value{};
-           const char* end = text.data() + text.size();
-           const std::from_chars_result result = std::from_chars(text.data(), end, value);
-           if (result.ec != std::errc{} || result.ptr != end) {
-             throw Misuse(
-                 fmt::format("{}: '{}' is not {}{}", shown, text, kind_of<T>(),
-                             result.ec == std::errc::result_out_of_range ? " that fits" : ""));
-           }
-           target = value;
+         [&target, shown = std::string(name)](const std::string& text) {
+           target = number_in<T>(shown, text);
          },
-         fmt::format("{} (default {})", help, target))
+         help)
       ->option_text(unit)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+template <class T>
+Verb& number(Verb& verb, CLI::App& app, const char* name, T& target, const char* unit,
+             const char* help) {
+  add_number<T>(app, name, target, unit, fmt::format("{} (default {})", help, target));
   return verb;
 }
 
@@ -95,6 +104,16 @@ Verb& Verb::option(const char* name, int& target, const char* unit, const char* 
 }
 Verb& Verb::option(const char* name, double& target, const char* unit, const char* help) {
   return number(*this, app_of(app_), name, target, unit, help);
+}
+Verb& Verb::option(const char* name, std::optional<std::int64_t>& target, const char* unit,
+                   const char* help) {
+  add_number<std::int64_t>(app_of(app_), name, target, unit, help);
+  return *this;
+}
+Verb& Verb::option(const char* name, std::optional<double>& target, const char* unit,
+                   const char* help) {
+  add_number<double>(app_of(app_), name, target, unit, help);
+  return *this;
 }
 Verb& Verb::option(const char* name, std::string& target, const char* unit, const char* help) {
   app_of(app_)

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,6 +71,10 @@ class Verb {
   Verb& option(const char* name, int& target, const char* unit, const char* help);
   Verb& option(const char* name, double& target, const char* unit, const char* help);
   Verb& option(const char* name, std::string& target, const char* unit, const char* help);
+  // Without a default of its own: nothing when it is not given.
+  Verb& option(const char* name, std::optional<std::int64_t>& target, const char* unit,
+               const char* help);
+  Verb& option(const char* name, std::optional<double>& target, const char* unit, const char* help);
   Verb& flag(const char* name, bool& target, const char* help);
   // Whether the command line has the option; known once the action runs.
   [[nodiscard]] bool given(const char* name) const;
@@ -98,8 +103,13 @@ class Cli {
   std::unique_ptr<State> state_;
 };
 
+void add_compare(Cli& cli);
+void add_eval(Cli& cli);
+void add_generate(Cli& cli);
 void add_gradcheck(Cli& cli);
+void add_inspect(Cli& cli);
 void add_ops(Cli& cli);
+void add_resume(Cli& cli);
 void add_selftest(Cli& cli);
 void add_tasks(Cli& cli);
 void add_train(Cli& cli);

@@ -28,8 +28,8 @@ constexpr auto kRedraw = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Progress::Progress(Output& out, std::int64_t epochs, std::int64_t every)
-    : out_(out), epochs_(epochs), every_(every), live_(can_rewrite()) {}
+Progress::Progress(Output& out, std::int64_t epochs, std::int64_t every, bool by_epoch)
+    : out_(out), epochs_(epochs), every_(every), by_epoch_(by_epoch), live_(can_rewrite()) {}
 
 Progress::~Progress() { finish(); }
 
@@ -46,7 +46,9 @@ void Progress::step(const StepReport& report) {
   }
   if (report.validation != nullptr) {
     draw("");
-    out_.note(report::epoch_line(*report.validation, report.epoch, epochs_) + "\n");
+    out_.note((by_epoch_ ? report::epoch_line(*report.validation, report.epoch, epochs_)
+                         : report::evaluation_line(report)) +
+              "\n");
     drawn_ = 0;
   }
 }

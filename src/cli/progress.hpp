@@ -14,8 +14,8 @@ namespace tapehead::cli {
 
 class Progress {
  public:
-  // `every`: steps between plain lines.
-  Progress(Output& out, std::int64_t epochs, std::int64_t every);
+  // `every`: steps between plain lines. Evaluations are told by epoch, or else by step.
+  Progress(Output& out, std::int64_t epochs, std::int64_t every, bool by_epoch);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -30,6 +30,7 @@ class Progress {
   Output& out_;
   std::int64_t epochs_;
   std::int64_t every_;
+  bool by_epoch_;
   bool live_;              // stderr is a terminal that can rewrite a line
   std::size_t drawn_ = 0;  // characters of the line on the screen
   std::chrono::steady_clock::time_point last_ = {};

@@ -5,6 +5,7 @@
 #include <tapehead/system.hpp>
 
 #include "report/progress_line.hpp"
+#include "train/names.hpp"
 
 namespace tapehead::cli {
 
@@ -21,42 +22,13 @@ std::string plural(std::int64_t count, const char* what) {
 
 }  // namespace
 
-EncoderModelOptions model_options(const Task& task) {
-  EncoderModelOptions options;
-  options.symbols = task.symbols;
-  options.classes = task.classes;
-  options.max_length = task.length;
-  return options;
-}
-
-Json config_json(const TrainSetup& setup, const Task& task, const EncoderModel& model) {
-  const FitOptions& fit = setup.fit;
-  const TransformerOptions& encoder = model.options.encoder;
-  Json data;
-  data.set("name", task.name).set("symbols", task.options.symbols);
-  data.set("length", task.options.length).set("train_sequences", setup.sizes.train);
-  data.set("validation_sequences", setup.sizes.validation);
-  data.set("test_sequences", setup.sizes.test);
-  Json shape;
-  shape.set("kind", "encoder").set("positions", "sinusoidal").set("layers", encoder.layers);
-  shape.set("width", encoder.width).set("heads", encoder.heads).set("hidden", encoder.hidden);
-  shape.set("activation", "relu").set("norm", "post").set("dropout", encoder.dropout.branch);
-  Json training;
-  training.set("seed", fit.seed).set("epochs", fit.epochs).set("batch", fit.batch);
-  training.set("optimiser", "adam").set("lr", fit.lr).set("beta1", fit.beta1);
-  training.set("beta2", fit.beta2).set("eps", fit.eps).set("weight_decay", fit.weight_decay);
-  training.set("clip", fit.clip).set("schedule", "cosine").set("warmup", fit.warmup);
-  Json config;
-  config.set("tapehead", version()).set("task", std::move(data)).set("model", std::move(shape));
-  config.set("train", std::move(training));
-  return config;
-}
-
-void begin_result(Json& json, const TrainSetup& setup, const Task& task, const Params& params) {
+void begin_result(Json& json, const RunConfig& config, const Loaded& problem,
+                  const Params& params) {
   const BlasInfo blas = blas_info();
-  json.set("status", "running").set("tapehead", version()).set("task", task.name);
-  json.set("seed", setup.fit.seed).set("parameters", params.size()).set("threads", threads());
+  json.set("status", "running").set("tapehead", version()).set("task", config.task);
+  json.set("seed", config.fit.seed).set("parameters", params.size()).set("threads", threads());
   json.set("blas", fmt::format("{} {} {}", blas.name, blas.kernel, blas.flavour));
+  json.set("chance", problem.task.chance).set("test_in_training", leaked(problem.data));
 }
 
 void add_result(Json& json, const FitResult& result) {
@@ -64,6 +36,9 @@ void add_result(Json& json, const FitResult& result) {
   json.set("seconds", result.seconds).set("loss", result.loss);
   json.set("validation_accuracy",
            result.validation.empty() ? Json() : Json(result.validation.back().accuracy()));
+  json.set("validation_loss",
+           result.validation.empty() ? Json() : Json(result.validation.back().loss));
+  json.set("best_step", result.best_step).set("early", result.early);
   json.set("test_accuracy", result.test ? Json(result.test->accuracy()) : Json());
   json.set("test_exact", result.test ? Json(result.test->exact()) : Json());
   json.set("test_loss", result.test ? Json(result.test->loss) : Json());
@@ -83,27 +58,52 @@ SourceAttention attention_on_source(const Task& task, const Tensor& weights) {
   return {sums.weight / queries, sums.peaks / queries};
 }
 
-std::string banner(const TrainSetup& setup, const Task& task, const EncoderModel& model,
-                   const Params& params) {
+namespace {
+
+std::string model_line(const ModelConfig& model, const Params& params) {
+  const TransformerOptions& stack = model.stack;
+  const std::string inside = stack.activation == Activation::none
+                                 ? "no feed-forward"
+                                 : fmt::format("feed-forward {}", stack.hidden);
+  return fmt::format("model  {}: {}, {}, width {}, {}; {} parameters\n",
+                     detail::word_for(model.kind), plural(stack.layers, "layer"),
+                     plural(stack.heads, "head"), stack.width, inside, thousands(params.size()));
+}
+
+std::string data_line(const Dataset& data, std::uint64_t seed) {
+  if (data.train.block > 0) {
+    return fmt::format("       {} tokens to train on, {} to validate on, seed {}\n",
+                       thousands(data.train.inputs.size()),
+                       thousands(data.validation.defined() ? data.validation.inputs.size() : 0),
+                       seed);
+  }
+  const std::int64_t shared = leaked(data);
+  return fmt::format(
+      "       {} training, {} validation, {} test sequences, seed {}{}\n",
+      thousands(data.train.count()), thousands(data.validation.count()),
+      thousands(data.test.count()), seed,
+      shared == 0 ? ""
+                  : fmt::format("; {} of the test inputs are trained on, too", thousands(shared)));
+}
+
+}  // namespace
+
+std::string banner(const RunConfig& config, const Loaded& problem, const Params& params) {
   const BlasInfo blas = blas_info();
-  const FitOptions& fit = setup.fit;
-  const TransformerOptions& encoder = model.options.encoder;
-  const std::int64_t steps = step_count(fit, setup.sizes.train);
+  const FitOptions& fit = config.fit;
+  const Task& task = problem.task;
+  const std::int64_t steps = step_count(fit, problem.data.train.count());
   std::string text = fmt::format("Tapehead {}  {}, kernel {}, {} flavour  {}\n", version(),
                                  blas.name, blas.kernel, blas.flavour, plural(threads(), "thread"));
-  text += fmt::format(
-      "task   {}: {}; {} symbols, length {}, chance {:.2f}%\n"
-      "       {} training, {} validation, {} test sequences, seed {}\n",
-      task.name, task.summary, task.symbols, task.length, 100 * task.chance,
-      thousands(setup.sizes.train), thousands(setup.sizes.validation), thousands(setup.sizes.test),
-      fit.seed);
-  text += fmt::format("model  encoder: {}, {}, width {}, feed-forward {}; {} parameters\n",
-                      plural(encoder.layers, "layer"), plural(encoder.heads, "head"), encoder.width,
-                      encoder.hidden, thousands(params.size()));
-  return text +
-         fmt::format("train  {} of {}, batch {}, Adam lr {:g}, clip {:g}, warm-up {}, cosine\n\n",
-                     plural(fit.epochs, "epoch"), plural(steps / fit.epochs, "step"), fit.batch,
-                     fit.lr, fit.clip, fit.warmup);
+  text += fmt::format("task   {}: {}; {} symbols, length {}, chance {:.2f}%\n", task.name,
+                      task.summary, task.symbols, task.length, 100 * task.chance);
+  text += data_line(problem.data, fit.seed) + model_line(config.model, params);
+  const std::string extent = fit.steps > 0 ? plural(steps, "step")
+                                           : fmt::format("{} of {}", plural(fit.epochs, "epoch"),
+                                                         plural(steps / fit.epochs, "step"));
+  return text + fmt::format("train  {}, batch {}, Adam lr {:g}, clip {:g}, warm-up {}, {}\n\n",
+                            extent, fit.batch * fit.accumulate, fit.lr, fit.clip, fit.warmup,
+                            detail::word_for(fit.schedule));
 }
 
 std::string summary(const FitResult& result, const std::optional<SourceAttention>& on_source,

@@ -50,10 +50,22 @@ std::string progress_line(const StepReport& step, std::int64_t epochs, std::size
   return "";
 }
 
+namespace {
+
+std::string words_of(const Evaluation& validation) {
+  return fmt::format("validation loss {:#.6g}, {:.2f}% of tokens, {:.2f}% of sequences",
+                     validation.loss, 100 * validation.accuracy(), 100 * validation.exact());
+}
+
+}  // namespace
+
 std::string epoch_line(const Evaluation& validation, std::int64_t epoch, std::int64_t epochs) {
-  return fmt::format(
-      "epoch {}/{}: validation loss {:#.6g}, {:.2f}% of tokens, {:.2f}% of sequences", epoch,
-      epochs, validation.loss, 100 * validation.accuracy(), 100 * validation.exact());
+  return fmt::format("epoch {}/{}: {}", epoch, epochs, words_of(validation));
+}
+
+std::string evaluation_line(const StepReport& step) {
+  return fmt::format("step {}/{}: {}", thousands(step.step), thousands(step.steps),
+                     words_of(*step.validation));
 }
 
 }  // namespace tapehead::report

@@ -15,6 +15,8 @@ namespace tapehead::report {
 // "epoch 3/10: validation loss 0.012346, 99.80% of tokens, 97.10% of sequences"
 [[nodiscard]] std::string epoch_line(const Evaluation& validation, std::int64_t epoch,
                                      std::int64_t epochs);
+// The same with "step 250/2,000" in front.
+[[nodiscard]] std::string evaluation_line(const StepReport& step);
 
 // "1,234,567"
 [[nodiscard]] std::string thousands(std::int64_t number);

@@ -1,5 +1,8 @@
 #include "tasks/catalog.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "core/message.hpp"
@@ -8,22 +11,16 @@ namespace tapehead {
 
 using detail::fail;
 
-namespace {
+namespace detail {
 
-void check_range(const char* task, const char* option, std::int64_t value, std::int64_t low,
-                 std::int64_t high) {
+std::int64_t option_in(const char* task, const char* option,
+                       const std::optional<std::int64_t>& given, std::int64_t standard,
+                       std::int64_t low, std::int64_t high) {
+  const std::int64_t value = given.value_or(standard);
   if (value < low || value > high) {
     fail<ValueError>(fmt::format("{}: {} must be {}..{}, got {}", task, option, low, high, value));
   }
-}
-
-}  // namespace
-
-namespace detail {
-
-void check_options(const char* task, const TaskOptions& options) {
-  check_range(task, "symbols", options.symbols, 2, 1024);
-  check_range(task, "length", options.length, 1, 1024);
+  return value;
 }
 
 std::string plain_symbol(std::int64_t id) {
@@ -32,51 +29,90 @@ std::string plain_symbol(std::int64_t id) {
   return fmt::format("<{}>", id);
 }
 
+std::vector<std::string> plain_symbols(std::int64_t count) {
+  std::vector<std::string> symbols;
+  for (std::int64_t id = 0; id < count; ++id) symbols.push_back(plain_symbol(id));
+  return symbols;
+}
+
+Task basic_task(const char* name, const char* summary, ModelKind kind,
+                const Vocabulary& vocabulary) {
+  Task task;
+  task.name = name;
+  task.summary = summary;
+  task.model = kind;
+  task.symbols = vocabulary.size();
+  task.classes = vocabulary.size();
+  task.inputs = vocabulary;
+  task.outputs = vocabulary;
+  return task;
+}
+
+double measured_chance(const Task& task) {
+  std::vector<std::map<std::int64_t, std::int64_t>> seen;
+  std::int64_t total = 0;
+  const auto count = [&](const Example& example) {
+    seen.resize(std::max(seen.size(), example.target.size()));
+    for (std::size_t t = 0; t < example.target.size(); ++t) {
+      if (example.target[t] == kIgnored) continue;
+      ++seen[t][example.target[t]];
+      ++total;
+    }
+  };
+  if (task.all) {
+    for (const Example& example : task.all()) count(example);
+  } else {
+    Rng rng = Rng(0, Stream::check).fork(task.name);
+    Example example;
+    for (int i = 0; i < 4096; ++i) {
+      task.draw(rng, example);
+      count(example);
+    }
+  }
+  std::int64_t right = 0;
+  for (const auto& position : seen) {
+    std::int64_t most = 0;
+    for (const auto& [id, times] : position) most = std::max(most, times);
+    right += most;
+  }
+  return static_cast<double>(right) / static_cast<double>(total);
+}
+
 }  // namespace detail
 
 const std::vector<TaskEntry>& task_catalog() {
-  static const std::vector<TaskEntry> entries = {
-      detail::reverse_task(),
-  };
+  static const std::vector<TaskEntry> entries = [] {
+    std::vector<TaskEntry> list{detail::reverse_task(), detail::copy_task(), detail::sort_task(),
+                                detail::addition_task(false), detail::addition_task(true)};
+    const auto add = [&](std::vector<TaskEntry> more) {
+      for (TaskEntry& entry : more) list.push_back(std::move(entry));
+    };
+    add(detail::modular_tasks());
+    add(detail::classifying_tasks());
+    add({detail::dyck_task()});
+    add(detail::recalling_tasks());
+    add({detail::dates_task(),
+         {"text", "the next character (or byte) of a file", {}},
+         {"lines", "the next character of each line of a file", {}},
+         {"pairs", "from source to target, a file of SOURCE tab TARGET", {}},
+         {"labels", "from sequence to class, a file of SEQUENCE tab CLASS", {}}});
+    return list;
+  }();
   return entries;
 }
 
 Task make_task(std::string_view name, const TaskOptions& options) {
   std::vector<std::string> names;
   for (const TaskEntry& entry : task_catalog()) {
+    if (entry.name == name && !entry.make) {
+      fail<ValueError>(
+          fmt::format("'{}' learns from a file: say which one with --data FILE", name));
+    }
     if (entry.name == name) return entry.make(options);
     names.push_back(entry.name);
   }
   fail<ValueError>(
       fmt::format("no task '{}'; did you mean '{}'?", name, detail::nearest(name, names)));
-}
-
-Sequences draw(const Task& task, std::int64_t count, Rng rng) {
-  if (count < 1) {
-    fail<ValueError>(
-        fmt::format("{}: a split needs at least 1 sequence, got {}", task.name, count));
-  }
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // 16 GiB of ids
-  if (count > kMostTokens / task.length) {
-    fail<ValueError>(fmt::format("{}: {} sequences of {} tokens are too many: at most {} fit",
-                                 task.name, count, task.length, kMostTokens / task.length));
-  }
-  const Shape shape{count, task.length};
-  std::vector<std::int64_t> inputs(static_cast<std::size_t>(shape.size()));
-  std::vector<std::int64_t> targets(inputs.size());
-  const auto length = static_cast<std::size_t>(task.length);
-  for (std::size_t at = 0; at < inputs.size(); at += length) {
-    task.draw(rng, std::span(inputs).subspan(at, length), std::span(targets).subspan(at, length));
-  }
-  return {tensor(std::span<const std::int64_t>(inputs), shape),
-          tensor(std::span<const std::int64_t>(targets), shape)};
-}
-
-Dataset draw(const Task& task, const SplitSizes& sizes, std::uint64_t seed) {
-  const Rng rng(seed, Stream::data);
-  return {draw(task, sizes.train, rng.fork("train")),
-          draw(task, sizes.validation, rng.fork("validation")),
-          draw(task, sizes.test, rng.fork("test"))};
 }
 
 }  // namespace tapehead

@@ -20,15 +20,17 @@ Evaluation count_right(const Tensor& logits, const Tensor& targets) {
   const auto length = static_cast<std::size_t>(targets.dim(1));
 
   Evaluation counts;
-  counts.tokens = targets.size();
   counts.sequences = targets.dim(0);
   for (std::size_t row = 0; row < static_cast<std::size_t>(counts.sequences); ++row) {
     std::int64_t right = 0;
+    std::int64_t asked = 0;
     for (std::size_t t = row * length; t < (row + 1) * length; ++t) {
+      asked += wanted[t] == kIgnored ? 0 : 1;
       right += found[t] == wanted[t] ? 1 : 0;
     }
+    counts.tokens += asked;
     counts.tokens_right += right;
-    counts.sequences_right += right == targets.dim(1) ? 1 : 0;
+    counts.sequences_right += right == asked ? 1 : 0;
   }
   return counts;
 }
@@ -45,10 +47,10 @@ Evaluation evaluate(const SequenceModel& model, const Sequences& data, std::int6
   double loss = 0;
   for (std::int64_t begin = 0; begin < data.count(); begin += batch) {
     const std::int64_t end = std::min(begin + batch, data.count());
-    const Tensor targets = slice(data.targets, 0, begin, end);
-    const Tensor logits = model(slice(data.inputs, 0, begin, end), nullptr);
-    loss += cross_entropy_sums(logits, targets).sum.item();
-    const Evaluation counts = count_right(logits, targets);
+    const Batch part = data.take(begin, end);
+    const Tensor logits = model(part, nullptr);
+    loss += cross_entropy_sums(logits, part.targets, {.ignore = kIgnored}).sum.item();
+    const Evaluation counts = count_right(logits, part.targets);
     total.tokens += counts.tokens;
     total.tokens_right += counts.tokens_right;
     total.sequences += counts.sequences;

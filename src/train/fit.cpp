@@ -1,8 +1,8 @@
 #include <tapehead/train.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -19,37 +19,21 @@ using detail::fail;
 
 namespace {
 
-void check_between(const char* option, double value, double low, double high) {
-  if (!(value >= low && value <= high)) {
-    fail<ValueError>(fmt::format("fit: {} must be {}..{}, got {}", option, low, high, value));
-  }
-}
-
-void check_at_least(const char* option, std::int64_t value, std::int64_t low) {
-  if (value < low) {
-    fail<ValueError>(fmt::format("fit: {} must be at least {}, got {}", option, low, value));
-  }
-}
-
 void check_sequences(const char* split, const Sequences& data) {
   detail::check_dtype("fit", data.inputs, DType::i64, fmt::format("{} inputs", split));
+  if (data.block > 0) return;
   detail::check_dtype("fit", data.targets, DType::i64, fmt::format("{} targets", split));
-  if (data.inputs.rank() != 2 || data.inputs.shape() != data.targets.shape()) {
+  if (data.inputs.rank() != 2 || data.targets.rank() != 2 ||
+      data.inputs.dim(0) != data.targets.dim(0)) {
     fail<ShapeError>(
         fmt::format("fit: {} inputs and targets must both be [sequences, time], but are {} and {}",
                     split, to_string(data.inputs.shape()), to_string(data.targets.shape())));
   }
 }
 
-// The rows `order[begin..begin+count)` of [sequences, time] as a tensor of their own.
-Tensor take_rows(const Tensor& rows, std::span<const std::int64_t> order) {
-  const std::int64_t length = rows.dim(1);
-  Tensor batch = detail::empty({static_cast<std::int64_t>(order.size()), length}, DType::i64);
-  std::int64_t* out = detail::out<std::int64_t>(batch);
-  for (const std::int64_t row : order) {
-    out = std::copy_n(detail::in<std::int64_t>(rows) + row * length, length, out);
-  }
-  return batch;
+std::int64_t counted(const Tensor& targets) {
+  const auto ids = targets.data<std::int64_t>();
+  return static_cast<std::int64_t>(ids.size()) - std::count(ids.begin(), ids.end(), kIgnored);
 }
 
 // "the gradient of head.output.weight", the first in the order of Params with a NaN or infinity in
@@ -84,78 +68,155 @@ class Stopwatch {
 class Run {
  public:
   Run(Params& params, const SequenceModel& model, const Dataset& data, const FitOptions& options,
-      const FitCallbacks& callbacks)
+      const FitCallbacks& callbacks, const FitState* resume)
       : params_(params),
         model_(model),
         data_(data),
         options_(options),
         callbacks_(callbacks),
         steps_(step_count(options, data.train.count())),
+        per_epoch_(data.train.count() / (options.batch * options.accumulate)),
         adam_(params, {.lr = options.lr,
                        .beta1 = options.beta1,
                        .beta2 = options.beta2,
                        .eps = options.eps,
                        .weight_decay = options.weight_decay}),
-        dropout_(options.seed, Stream::dropout) {}
+        dropout_(options.seed, Stream::dropout) {
+    if (resume == nullptr) return;
+    state_ = *resume;
+    adam_.restore(state_.optimiser);
+    dropout_.seek(state_.dropout);
+    earlier_seconds_ = state_.seconds;
+  }
 
   FitResult train() {
-    for (std::int64_t epoch = 1; epoch <= options_.epochs && !result_.stopped; ++epoch) {
-      train_epoch(epoch);
-    }
-    if (!result_.stopped && data_.test.inputs.defined())
-      result_.test = evaluate(model_, data_.test);
-    result_.seconds = watch_.seconds();
-    result_.fingerprint = fingerprint(result_.losses, params_);
+    while (state_.step < steps_ && !result_.stopped && !result_.early) train_step();
+    if (callbacks_.checkpoint) callbacks_.checkpoint(state());
+    if (!result_.stopped && data_.test.defined()) result_.test = evaluate(model_, data_.test);
+    result_.steps = state_.step;
+    result_.loss = state_.losses.empty() ? 0 : state_.losses.back();
+    result_.best = state_.best;
+    result_.best_step = state_.best_step;
+    result_.seconds = seconds();
+    result_.fingerprint = fingerprint(state_.losses, params_);
+    result_.losses = std::move(state_.losses);
     return std::move(result_);
   }
 
  private:
-  void train_epoch(std::int64_t epoch) {
-    const std::vector<std::int64_t> order = epoch_order(options_.seed, epoch, data_.train.count());
-    const auto batch = static_cast<std::size_t>(options_.batch);
-    for (std::size_t begin = 0; begin + batch <= order.size() && !result_.stopped; begin += batch) {
-      const bool last = begin + 2 * batch > order.size();
-      train_step(epoch, std::span(order).subspan(begin, batch), last);
-    }
+  [[nodiscard]] double seconds() const { return earlier_seconds_ + watch_.seconds(); }
+
+  [[nodiscard]] const FitState& state() {
+    state_.seconds = seconds();
+    state_.dropout = dropout_.counter();
+    state_.optimiser = adam_.state();
+    return state_;
   }
 
-  void train_step(std::int64_t epoch, std::span<const std::int64_t> rows, bool last_of_epoch) {
-    const Tensor ids = take_rows(data_.train.inputs, rows);
-    const Tensor targets = take_rows(data_.train.targets, rows);
-    const std::int64_t step = result_.steps + 1;
-    const double lr = learning_rate(options_, step, steps_);
+  // Batch number `part` of the step that is being taken.
+  [[nodiscard]] Batch batch_of(std::int64_t step, std::int64_t part) {
+    const std::int64_t epoch = (step - 1) / per_epoch_ + 1;
+    if (epoch != order_epoch_) {
+      order_ = epoch_order(options_.seed, epoch, data_.train, options_.batch);
+      order_epoch_ = epoch;
+    }
+    const std::int64_t begin =
+        ((step - 1) % per_epoch_ * options_.accumulate + part) * options_.batch;
+    return data_.train.take(std::span(order_).subspan(static_cast<std::size_t>(begin),
+                                                      static_cast<std::size_t>(options_.batch)));
+  }
 
-    Tensor logits;
+  struct Taken {
     double loss = 0;
     double norm = 0;
-    {
+    Tensor logits;
+    Tensor targets;
+    std::int64_t tokens = 0;
+  };
+
+  // Forward and backward of all batches of a step: the mean over all targets that count, which is
+  // not the mean of the batches' means.
+  Taken gradients_of(std::int64_t step, Gradients& gradients) {
+    Taken taken;
+    std::vector<Batch> batches;
+    for (std::int64_t part = 0; part < options_.accumulate; ++part) {
+      batches.push_back(batch_of(step, part));
+      taken.tokens += counted(batches.back().targets);
+    }
+    const CrossEntropyOptions loss_options{.ignore = kIgnored,
+                                           .label_smoothing = options_.label_smoothing};
+    for (std::size_t part = 0; part < batches.size(); ++part) {
+      const Batch& batch = batches[part];
       Tape tape;
-      logits = model_(ids, &dropout_);
-      const Tensor mean = cross_entropy(logits, targets);
-      loss = mean.item();
-      Gradients gradients = tape.backward(mean);
-      const std::string culprit = std::isfinite(loss) ? "" : first_non_finite(params_, gradients);
-      if (!std::isfinite(loss)) fail_non_finite(step, loss, culprit);
+      taken.logits = model_(batch, &dropout_);
+      taken.targets = batch.targets;
+      const double share = static_cast<double>(counted(batch.targets)) /
+                           static_cast<double>(std::max<std::int64_t>(taken.tokens, 1));
+      const Tensor mean = cross_entropy(taken.logits, batch.targets, loss_options);
+      if (batches.size() == 1) {
+        taken.loss = mean.item();
+        gradients = tape.backward(mean);
+      } else {
+        const Tensor part_of_mean = mean * share;
+        taken.loss += part_of_mean.item();
+        gradients += tape.backward(part_of_mean);
+      }
+    }
+    return taken;
+  }
+
+  void train_step() {
+    const std::int64_t step = state_.step + 1;
+    const double lr = learning_rate(options_, step, steps_);
+    Taken taken;
+    {
+      Gradients gradients;
+      taken = gradients_of(step, gradients);
+      const std::string culprit =
+          std::isfinite(taken.loss) ? "" : first_non_finite(params_, gradients);
+      if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, culprit);
       try {
-        norm = clip_global_norm(gradients, params_, options_.clip);
+        taken.norm = std::isinf(options_.clip)
+                         ? global_norm(gradients, params_)
+                         : clip_global_norm(gradients, params_, options_.clip);
       } catch (const NonFiniteError&) {
-        fail_non_finite(step, loss, first_non_finite(params_, gradients));
+        fail_non_finite(step, taken.loss, first_non_finite(params_, gradients));
       }
       adam_.step(gradients, lr);
     }
 
-    result_.steps = step;
-    result_.loss = loss;
-    result_.losses.push_back(loss);
-    tokens_ += targets.size();
-    const double seconds = watch_.seconds();
+    state_.step = step;
+    state_.losses.push_back(taken.loss);
+    state_.tokens += taken.tokens;
+    const double now = seconds();
     result_.stopped = step < steps_ && options_.stop != nullptr && options_.stop->load() != 0;
-    const bool validate = last_of_epoch && !result_.stopped && data_.validation.inputs.defined();
-    if (validate) result_.validation.push_back(evaluate(model_, data_.validation));
+    const bool due = options_.evaluate_every > 0
+                         ? step % options_.evaluate_every == 0 || step == steps_
+                         : step % per_epoch_ == 0 || step == steps_;
+    const bool validate = due && !result_.stopped && data_.validation.defined();
+    bool best = false;
+    if (validate) best = note(evaluate(model_, data_.validation), step);
+    if (options_.minutes > 0 && now >= 60 * options_.minutes && step < steps_) result_.early = true;
     if (callbacks_.step) {
-      callbacks_.step({step, steps_, epoch, loss, lr, norm, tokens_, seconds, logits, targets,
-                       validate ? &result_.validation.back() : nullptr});
+      callbacks_.step({step, steps_, (step - 1) / per_epoch_ + 1, taken.loss, lr, taken.norm,
+                       state_.tokens, now, taken.logits, taken.targets,
+                       validate ? &result_.validation.back() : nullptr, best});
     }
+    if (validate && callbacks_.checkpoint && step < steps_) callbacks_.checkpoint(state());
+  }
+
+  // Whether it is the best so far.
+  bool note(const Evaluation& validation, std::int64_t step) {
+    result_.validation.push_back(validation);
+    if (validation.loss < state_.best) {
+      state_.best = validation.loss;
+      state_.best_step = step;
+      state_.since_best = 0;
+      return true;
+    }
+    ++state_.since_best;
+    if (options_.patience > 0 && state_.since_best >= options_.patience) result_.early = true;
+    return false;
   }
 
   [[noreturn]] static void fail_non_finite(std::int64_t step, double loss,
@@ -172,67 +233,33 @@ class Run {
   const FitOptions& options_;
   const FitCallbacks& callbacks_;
   std::int64_t steps_;
+  std::int64_t per_epoch_;  // steps
   Adam adam_;
   Rng dropout_;
   Stopwatch watch_;
-  std::int64_t tokens_ = 0;
+  double earlier_seconds_ = 0;
+  FitState state_;
+  std::vector<std::int64_t> order_;
+  std::int64_t order_epoch_ = 0;
   FitResult result_;
 };
 
 }  // namespace
 
-std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
-  check_at_least("epochs", options.epochs, 1);
-  check_at_least("batch", options.batch, 1);
-  check_at_least("warmup", options.warmup, 0);
-  check_between("threads", options.threads, 0, 1024);
-  check_between("lr", options.lr, 0, std::numeric_limits<double>::max());
-  check_between("eps", options.eps, 0, std::numeric_limits<double>::max());
-  check_between("weight_decay", options.weight_decay, 0, std::numeric_limits<double>::max());
-  check_between("beta1", options.beta1, 0, 1);
-  check_between("beta2", options.beta2, 0, 1);
-  if (!(options.clip > 0)) {
-    fail<ValueError>(fmt::format("fit: clip must be above 0, got {}", options.clip));
-  }
-  if (sequences < options.batch) {
-    fail<ValueError>(fmt::format(
-        "fit: a batch of {} needs at least as many training sequences, but there are {}",
-        options.batch, sequences));
-  }
-  const std::int64_t per_epoch = sequences / options.batch;
-  if (options.epochs > std::numeric_limits<std::int64_t>::max() / per_epoch) {
-    fail<ValueError>(fmt::format("fit: {} epochs are too many", options.epochs));
-  }
-  const std::int64_t steps = options.epochs * per_epoch;
-  if (options.warmup > steps) {
-    fail<ValueError>(fmt::format(
-        "fit: a warm-up of {} steps is longer than the run of {}; use a warmup of at most {}",
-        options.warmup, steps, steps));
-  }
-  return steps;
-}
-
-double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps) {
-  return schedule::cosine(options.lr, step, options.warmup, steps);
-}
-
-std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t count) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  Rng(seed, Stream::shuffle, static_cast<std::uint64_t>(epoch)).shuffle(std::span(order));
-  return order;
-}
-
 FitResult fit(Params& params, const SequenceModel& model, const Dataset& data,
-              const FitOptions& options, const FitCallbacks& callbacks) {
+              const FitOptions& options, const FitCallbacks& callbacks, const FitState* resume) {
   check_sequences("training", data.train);
   if (data.validation.inputs.defined()) check_sequences("validation", data.validation);
   if (data.test.inputs.defined()) check_sequences("test", data.test);
-  (void)step_count(options, data.train.count());
+  const std::int64_t steps = step_count(options, data.train.count());
+  if (resume != nullptr && resume->step > steps) {
+    fail<ValueError>(
+        fmt::format("fit: the state is of step {}, and the run has {} steps", resume->step, steps));
+  }
   // Without a number of its own, a run keeps what the caller set for this thread.
   std::optional<UseThreads> threads;
   if (options.threads != 0) threads.emplace(options.threads);
-  return Run(params, model, data, options, callbacks).train();
+  return Run(params, model, data, options, callbacks, resume).train();
 }
 
 std::uint64_t fingerprint(const std::vector<double>& losses, const Params& params) {

@@ -1,7 +1,7 @@
 // The weights of a model as a file. io knows tensors and text; what they mean is written down here:
 // the version of this arrangement, and that a weight matrix is [in, out] (PyTorch's nn.Linear keeps
 // [out, in], and a square one would load transposed without a word).
-#include <tapehead/train.hpp>
+#include <tapehead/runs.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <tapehead/train.hpp>
+#include <tapehead/runs.hpp>
 
 #include <cerrno>
 #include <system_error>
@@ -16,6 +16,9 @@ using detail::fail;
 namespace {
 
 constexpr const char* kMetrics = "metrics.csv";
+constexpr const char* kColumns =
+    "step,loss,lr,grad_norm,tokens,seconds,validation_loss,validation_accuracy,"
+    "validation_exact\n";
 
 // False when something of that name is there already.
 bool make_folder(const fs::path& path) {
@@ -39,11 +42,8 @@ fs::path without_slash(const fs::path& path) {
 
 }  // namespace
 
-RunFolder::RunFolder(fs::path path)
-    : path_(std::move(path)),
-      rows_(
-          "step,loss,lr,grad_norm,tokens,seconds,validation_loss,validation_accuracy,"
-          "validation_exact\n") {
+RunFolder::RunFolder(fs::path path, std::string rows)
+    : path_(std::move(path)), rows_(std::move(rows)) {
   flush_metrics();
 }
 
@@ -56,7 +56,7 @@ RunFolder RunFolder::create(const fs::path& given) {
         "'{}' is there already and not an empty folder; nothing is overwritten: name another one",
         path.string()));
   }
-  return RunFolder(path);
+  return {path, kColumns};
 }
 
 RunFolder RunFolder::create_numbered(const fs::path& given) {
@@ -66,7 +66,29 @@ RunFolder RunFolder::create_numbered(const fs::path& given) {
     candidate = path;
     candidate += fmt::format("-{}", number);
   }
-  return RunFolder(candidate);
+  return {candidate, kColumns};
+}
+
+RunFolder RunFolder::reopen(const fs::path& given, std::int64_t step) {
+  const fs::path path = without_slash(given);
+  const fs::path metrics = path / kMetrics;
+  std::string kept = kColumns;
+  std::error_code error;
+  if (fs::exists(metrics, error)) {
+    const detail::OpenedFile file = detail::open_file(metrics);
+    std::string text(file.size, '\0');
+    detail::read_exactly(file.handle.get(), metrics, text.data(), text.size());
+    // The heading and one row a step; a row without its end was never whole.
+    std::size_t end = 0;
+    for (std::int64_t row = 0; row <= step; ++row) {
+      const std::size_t next = text.find('\n', end);
+      if (next == std::string::npos) break;
+      end = next + 1;
+    }
+    if (end > 0) kept = text.substr(0, end);
+  }
+  detail::replace_file(metrics, kept);
+  return {path, ""};
 }
 
 void RunFolder::write(const char* name, std::string_view text) const {

@@ -88,13 +88,23 @@ TEST_CASE("a progress line drops what matters less where it is narrow") {
 
 TEST_CASE("samples show what is right and what would have been") {
   const Task task = make_task("reverse", {.symbols = 12, .length = 3});
-  const Sequences samples{tensor({{1, 2, 11}, {3, 4, 5}}, DType::i64),
-                          tensor({{11, 2, 1}, {5, 4, 3}}, DType::i64)};
+  Batch samples;
+  samples.inputs = tensor({{1, 2, 11}, {3, 4, 5}}, DType::i64);
+  samples.targets = tensor({{11, 2, 1}, {5, 4, 3}}, DType::i64);
   const Tensor predicted = tensor({{11, 2, 1}, {5, 4, 4}}, DType::i64);
   CHECK(report::sample_table(task, samples, predicted) ==
         "  input  prediction  right\n"
         "  12b    b21         \u2713\n"
         "  345    544         \u2717 543\n");
   const std::vector<std::int64_t> ids = {36, 1, 2};
-  CHECK(report::symbols_text(task, ids, 2) == "<36>1...");
+  CHECK(report::symbols_text(task.inputs, ids, 2) == "<36>1...");
+  CHECK(report::shown("a\n\x01\xFF\u00e9") == "a\u21B5\u00B7\u00B7\u00e9");
+
+  // What does not count is neither shown nor judged.
+  samples.targets = tensor({{-1, 2, 1}, {-1, 4, 4}}, DType::i64);
+  samples.lengths = {3, 2};
+  CHECK(report::sample_table(task, samples, predicted) ==
+        "  input  prediction  right\n"
+        "  12b    21          \u2713\n"
+        "  34     44          \u2713\n");
 }

@@ -21,7 +21,9 @@ struct Tiny {
                       .classes = 4,
                       .max_length = 6,
                       .encoder = {.layers = 1, .width = 16, .heads = 2, .hidden = 32}}};
-  SequenceModel forward = [this](const Tensor& ids, Rng* rng) { return model(ids, {}, rng); };
+  SequenceModel forward = [this](const Batch& batch, Rng* rng) {
+    return model(batch.inputs, {}, rng);
+  };
   FitOptions options{.seed = 5, .epochs = 3, .batch = 32, .lr = 3e-3, .warmup = 4};
 };
 
@@ -159,8 +161,8 @@ TEST_CASE("a loss that is not finite stops the run before any weight changes") {
   Tiny tiny;
   std::vector<float> good;
   std::int64_t calls = 0;
-  const SequenceModel poisoned = [&](const Tensor& ids, Rng* rng) {
-    const Tensor logits = tiny.model(ids, {}, rng);
+  const SequenceModel poisoned = [&](const Batch& batch, Rng* rng) {
+    const Tensor logits = tiny.model(batch.inputs, {}, rng);
     const bool now = rng != nullptr && ++calls == 7;
     return now ? logits * std::numeric_limits<double>::quiet_NaN() : logits;
   };
@@ -182,7 +184,7 @@ TEST_CASE("a gradient that is not finite stops the run though the loss is finite
   const Tensor ids = zeros({2, 1}, DType::i64);
   const Dataset data{{ids, ids}, {}, {}};
   // sqrt has an infinite slope at 0; the loss is ln 4.
-  const SequenceModel model = [&](const Tensor&, Rng*) {
+  const SequenceModel model = [&](const Batch&, Rng*) {
     return broadcast_to(reshape(sqrt(Tensor(w)), {1, 1, 4}), {2, 1, 4});
   };
   CHECK_THROWS_WITH(fit(params, model, data, {.epochs = 1, .batch = 2, .warmup = 0}),
@@ -193,7 +195,9 @@ TEST_CASE("a gradient that is not finite stops the run though the loss is finite
 
 TEST_CASE("evaluation covers the whole split whatever the batch") {
   // The model repeats its input: at position t it is right when x_t is the target there.
-  const SequenceModel repeat = [](const Tensor& ids, Rng*) { return one_hot(ids, 3) * 2.0; };
+  const SequenceModel repeat = [](const Batch& batch, Rng*) {
+    return one_hot(batch.inputs, 3) * 2.0;
+  };
   const Tensor inputs = tensor({{0, 1, 0}, {0, 1, 2}, {2, 2, 2}, {1, 1, 0}, {2, 0, 2}}, DType::i64);
   const Tensor targets =
       tensor({{0, 1, 0}, {2, 1, 0}, {2, 2, 2}, {0, 1, 1}, {2, 0, 2}}, DType::i64);

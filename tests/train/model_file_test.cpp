@@ -1,7 +1,7 @@
 #include <limits>
 
 #include <tapehead/io.hpp>
-#include <tapehead/train.hpp>
+#include <tapehead/runs.hpp>
 
 #include "io/files.hpp"
 #include "support/catch.hpp"

@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include <tapehead/train.hpp>
+#include <tapehead/runs.hpp>
 
 #include "io/files.hpp"
 #include "support/catch.hpp"

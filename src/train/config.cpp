@@ -1,0 +1,189 @@
+// A run's settings: defaults by task, as JSON and back. One list of members serves writing, reading
+// and comparing, so that none of them can forget one.
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <tapehead/runs.hpp>
+#include <tapehead/system.hpp>
+
+#include "core/message.hpp"
+#include "io/json.hpp"
+#include "train/names.hpp"
+
+namespace tapehead {
+
+using detail::fail;
+using detail::Json;
+
+namespace {
+
+template <class Visitor, class Config>
+void visit_task(Visitor& visit, Config& c) {
+  visit("name", c.task);
+  visit("symbols", c.options.symbols);
+  visit("length", c.options.length);
+  visit("depth", c.options.depth);
+  visit("bytes", c.options.bytes);
+  visit("data", c.data);
+  visit("train_sequences", c.sizes.train);
+  visit("validation_sequences", c.sizes.validation);
+  visit("test_sequences", c.sizes.test);
+}
+
+template <class Visitor, class Config>
+void visit_model(Visitor& visit, Config& m) {
+  visit("kind", m.kind);
+  visit("symbols", m.symbols);
+  visit("classes", m.classes);
+  visit("max_length", m.max_length);
+  visit("positions", m.positions);
+  visit("one_hot", m.one_hot);
+  visit("mlp_head", m.mlp_head);
+  visit("tied", m.tied);
+  visit("output_bias", m.output_bias);
+  visit("scaled", m.scaled);
+  visit("input_norm", m.input_norm);
+  visit("final_norm", m.final_norm);
+  visit("layers", m.stack.layers);
+  visit("width", m.stack.width);
+  visit("heads", m.stack.heads);
+  visit("hidden", m.stack.hidden);
+  visit("activation", m.stack.activation);
+  visit("norm", m.stack.norm);
+  visit("place", m.stack.place);
+  visit("norm_eps", m.stack.norm_eps);
+  visit("norm_gain", m.stack.norm_gain);
+  visit("bias", m.stack.bias);
+  visit("qkv_bias", m.stack.qkv_bias);
+  visit("dropout_embedding", m.stack.dropout.embedding);
+  visit("dropout_attention", m.stack.dropout.attention);
+  visit("dropout_hidden", m.stack.dropout.hidden);
+  visit("dropout_branch", m.stack.dropout.branch);
+  visit("init", m.stack.init);
+}
+
+template <class Visitor, class Config>
+void visit_fit(Visitor& visit, Config& f) {
+  visit("seed", f.seed);
+  visit("epochs", f.epochs);
+  visit("steps", f.steps);
+  visit("batch", f.batch);
+  visit("accumulate", f.accumulate);
+  visit("lr", f.lr);
+  visit("lr_end", f.lr_end);
+  visit("schedule", f.schedule);
+  visit("warmup", f.warmup);
+  visit("beta1", f.beta1);
+  visit("beta2", f.beta2);
+  visit("eps", f.eps);
+  visit("weight_decay", f.weight_decay);
+  visit("clip", f.clip);
+  visit("label_smoothing", f.label_smoothing);
+  visit("evaluate_every", f.evaluate_every);
+  visit("patience", f.patience);
+  visit("minutes", f.minutes);
+}
+
+class Writer {
+ public:
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      json_.set(name, detail::word_for(value));
+    } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+      json_.set(name, value ? Json(*value) : Json());
+    } else {
+      json_.set(name, value);  // infinity becomes null
+    }
+  }
+  [[nodiscard]] Json take() { return std::move(json_); }
+
+ private:
+  Json json_ = Json::object();
+};
+
+class Reader {
+ public:
+  Reader(const Json& whole, const char* part) : part_(part), json_(whole.find(part)) {
+    if (json_ == nullptr) fail<ValueError>(fmt::format("config: '{}' is missing", part));
+  }
+
+  template <class T>
+  void operator()(const char* name, T& to) {
+    const Json* value = json_->find(name);
+    if (value == nullptr) bad(name, "missing");
+    if constexpr (std::is_enum_v<T>) {
+      to = detail::choice_of<T>(fmt::format("config: {}.{}", part_, name),
+                                as<std::string>(*value, name));
+    } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+      to = value->is_null() ? std::nullopt : std::optional(as<std::int64_t>(*value, name));
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      const auto* large = value->get<std::uint64_t>();
+      to = large != nullptr ? *large : static_cast<T>(as<std::int64_t>(*value, name));
+    } else if constexpr (std::is_same_v<T, double>) {
+      const auto* whole = value->get<std::int64_t>();
+      to = value->is_null()   ? std::numeric_limits<double>::infinity()
+           : whole != nullptr ? static_cast<double>(*whole)
+                              : as<double>(*value, name);
+    } else {
+      to = as<T>(*value, name);
+    }
+  }
+
+ private:
+  template <class T>
+  const T& as(const Json& value, const char* name) {
+    const T* found = value.get<T>();
+    if (found == nullptr) bad(name, "of another type");
+    return *found;
+  }
+  [[noreturn]] void bad(const char* name, const char* what) {
+    fail<ValueError>(fmt::format("config: {}.{} is {}", part_, name, what));
+  }
+
+  const char* part_;
+  const Json* json_;
+};
+
+Json json_of(const RunConfig& config) {
+  Writer task, model, training;
+  visit_task(task, config);
+  visit_model(model, config.model);
+  visit_fit(training, config.fit);
+  Json json;
+  json.set("tapehead", version()).set("task", task.take()).set("model", model.take());
+  json.set("train", training.take());
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const RunConfig& config, int indent) {
+  return to_string(json_of(config), indent);
+}
+
+RunConfig config_from_json(std::string_view text) {
+  const Json json = detail::parse_json(text);
+  RunConfig config;
+  Reader task(json, "task"), model(json, "model"), training(json, "train");
+  visit_task(task, config);
+  visit_model(model, config.model);
+  visit_fit(training, config.fit);
+  return config;
+}
+
+std::vector<std::string> differences(const RunConfig& a, const RunConfig& b) {
+  const Json left = json_of(a), right = json_of(b);
+  std::vector<std::string> list;
+  for (const char* part : {"task", "model", "train"}) {
+    for (const Json::Member& member : *left.find(part)->get<Json::Object>()) {
+      const std::string one = to_string(member.value);
+      const std::string two = to_string(*right.find(part)->find(member.name));
+      if (one != two) list.push_back(fmt::format("{}.{}: {} and {}", part, member.name, one, two));
+    }
+  }
+  return list;
+}
+
+}  // namespace tapehead

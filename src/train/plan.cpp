@@ -1,0 +1,127 @@
+// What a run will do, known before it begins: options that make sense, steps, rates, order.
+#include <tapehead/train.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "core/message.hpp"
+
+namespace tapehead {
+
+using detail::fail;
+
+namespace {
+
+void check_between(const char* option, double value, double low, double high) {
+  if (!(value >= low && value <= high)) {
+    fail<ValueError>(fmt::format("fit: {} must be {}..{}, got {}", option, low, high, value));
+  }
+}
+
+void check_at_least(const char* option, std::int64_t value, std::int64_t low) {
+  if (value < low) {
+    fail<ValueError>(fmt::format("fit: {} must be at least {}, got {}", option, low, value));
+  }
+}
+
+}  // namespace
+
+std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
+  check_at_least("epochs", options.epochs, 1);
+  check_at_least("batch", options.batch, 1);
+  check_at_least("warmup", options.warmup, 0);
+  check_between("threads", options.threads, 0, 1024);
+  check_between("lr", options.lr, 0, std::numeric_limits<double>::max());
+  check_between("eps", options.eps, 0, std::numeric_limits<double>::max());
+  check_between("weight_decay", options.weight_decay, 0, std::numeric_limits<double>::max());
+  check_between("beta1", options.beta1, 0, 1);
+  check_between("beta2", options.beta2, 0, 1);
+  check_at_least("steps", options.steps, 0);
+  check_at_least("accumulate", options.accumulate, 1);
+  check_at_least("evaluate_every", options.evaluate_every, 0);
+  check_at_least("patience", options.patience, 0);
+  check_between("lr_end", options.lr_end, 0, std::numeric_limits<double>::max());
+  check_between("minutes", options.minutes, 0, std::numeric_limits<double>::max());
+  check_between("label_smoothing", options.label_smoothing, 0, 1);
+  if (!(options.clip > 0)) {
+    fail<ValueError>(fmt::format("fit: clip must be above 0, got {}", options.clip));
+  }
+  if (sequences < options.batch) {
+    fail<ValueError>(fmt::format(
+        "fit: a batch of {} needs at least as many training sequences, but there are {}",
+        options.batch, sequences));
+  }
+  if (options.accumulate > sequences / options.batch) {
+    fail<ValueError>(fmt::format(
+        "fit: {} batches of {} in a step need at least as many training sequences, but there are "
+        "{}",
+        options.accumulate, options.batch, sequences));
+  }
+  const std::int64_t per_epoch = sequences / (options.batch * options.accumulate);
+  if (options.epochs > std::numeric_limits<std::int64_t>::max() / per_epoch) {
+    fail<ValueError>(fmt::format("fit: {} epochs are too many", options.epochs));
+  }
+  const std::int64_t steps = options.steps > 0 ? options.steps : options.epochs * per_epoch;
+  if (options.warmup > steps) {
+    fail<ValueError>(fmt::format(
+        "fit: a warm-up of {} steps is longer than the run of {}; use a warmup of at most {}",
+        options.warmup, steps, steps));
+  }
+  return steps;
+}
+
+double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps) {
+  const auto warmup = static_cast<double>(std::max<std::int64_t>(options.warmup, 1));
+  switch (options.schedule) {
+    case Schedule::linear:
+      return schedule::linear(options.lr, step, options.warmup, steps, options.lr_end);
+    case Schedule::constant: return schedule::warmup(options.lr, step, options.warmup);
+    case Schedule::inverse_sqrt:
+      return options.lr * std::min(std::sqrt(warmup / static_cast<double>(step)),
+                                   static_cast<double>(step) / warmup);
+    case Schedule::cosine: break;
+  }
+  return schedule::cosine(options.lr, step, options.warmup, steps, options.lr_end);
+}
+
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t count) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  Rng(seed, Stream::shuffle, static_cast<std::uint64_t>(epoch)).shuffle(std::span(order));
+  return order;
+}
+
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, const Sequences& data,
+                                      std::int64_t batch) {
+  std::vector<std::int64_t> order = epoch_order(seed, epoch, data.count());
+  if (data.lengths.empty()) return order;
+  // Within runs of 16 batches sorted by length; then the batches in random order.
+  const auto size = static_cast<std::size_t>(batch);
+  const std::size_t pool = 16 * size;
+  for (std::size_t begin = 0; begin < order.size(); begin += pool) {
+    const auto from = order.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to =
+        order.begin() + static_cast<std::ptrdiff_t>(std::min(begin + pool, order.size()));
+    std::stable_sort(from, to, [&](std::int64_t a, std::int64_t b) {
+      return data.lengths[static_cast<std::size_t>(a)] < data.lengths[static_cast<std::size_t>(b)];
+    });
+  }
+  std::vector<std::size_t> batches(order.size() / size);
+  std::iota(batches.begin(), batches.end(), std::size_t{0});
+  Rng(seed, Stream::shuffle, static_cast<std::uint64_t>(epoch))
+      .fork("batches")
+      .shuffle(std::span(batches));
+  std::vector<std::int64_t> sorted;
+  for (const std::size_t one : batches) {
+    const auto from = order.begin() + static_cast<std::ptrdiff_t>(one * size);
+    sorted.insert(sorted.end(), from, from + static_cast<std::ptrdiff_t>(size));
+  }
+  const auto rest = static_cast<std::ptrdiff_t>(batches.size() * size);
+  sorted.insert(sorted.end(), order.begin() + rest, order.end());
+  return sorted;
+}
+
+}  // namespace tapehead
