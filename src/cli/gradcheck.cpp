@@ -10,6 +10,8 @@
 
 #include "cli/cli.hpp"
 #include "cli/gradcheck_things.hpp"
+#include "cli/interrupts.hpp"
+#include "core/message.hpp"
 #include "gradcheck/float32.hpp"
 #include "gradcheck/json.hpp"
 #include "gradcheck/suite.hpp"
@@ -30,6 +32,7 @@ struct Settings {
   double bound = Float32Options().bound;
   bool markdown = false;
   std::string write;
+  detail::Progress progress;
 };
 
 struct Chosen {
@@ -49,26 +52,37 @@ std::string plain(const std::string& name) {
   return text;
 }
 
+std::vector<std::string> all_names() {
+  std::vector<std::string> names = sized_kinds();
+  for (const OpEntry& op : op_catalog()) {
+    names.push_back(op.name);
+    names.push_back(op.family);
+  }
+  for (const ModuleEntry& module : module_catalog()) names.push_back(module.name);
+  return names;
+}
+
 Chosen choose(const Settings& s) {
   Chosen chosen;
+  std::vector<std::string> names;  // each once
+  for (const std::string& name : s.names) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
   std::vector<std::string> sizes;
   for (const char* option : size_options()) {
     if (s.given(option)) sizes.emplace_back(option);
   }
   if (!sizes.empty()) {
-    if (s.names.empty())
+    if (names.empty())
       throw Misuse(fmt::format("{} needs a name to go with: one of {}", sizes.front(),
                                fmt::join(sized_kinds(), ", ")));
-    for (const std::string& name : s.names)
+    for (const std::string& name : names)
       chosen.modules.push_back(sized_thing(name, s.sizes, sizes));
     chosen.zeros = detail::Zeros::allowed;
     return chosen;
   }
-  if (s.names.empty()) return {op_catalog(), module_catalog(), detail::Zeros::declared};
-  for (std::size_t i = 0; i < s.names.size(); ++i) {
-    const std::string& name = s.names[i];
-    const auto here = s.names.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(s.names.begin(), here, name) != here) continue;  // said before
+  if (names.empty()) return {op_catalog(), module_catalog(), detail::Zeros::declared};
+  for (const std::string& name : names) {
     const std::size_t before = chosen.ops.size() + chosen.modules.size();
     for (const OpEntry& op : op_catalog()) {
       if (op.name == name || op.family == name) chosen.ops.push_back(op);
@@ -85,9 +99,10 @@ Chosen choose(const Settings& s) {
       chosen.zeros = detail::Zeros::allowed;
       continue;
     }
-    throw Misuse(fmt::format(
-        "gradcheck: there is no op, family or module named '{}'; `tapehead ops` lists the ops",
-        name));
+    throw Misuse(
+        fmt::format("gradcheck: there is no op, family or module named '{}'; did you mean "
+                    "'{}'? `tapehead ops` lists the ops",
+                    name, detail::nearest(name, all_names())));
   }
   return chosen;
 }
@@ -145,18 +160,27 @@ void refuse(const Settings& s, const char* kind, const std::vector<const char*>&
   }
 }
 
-int float32(const Settings& s, Output& out) {
+// The same with functions that end when the user presses Ctrl-C.
+Chosen choose_stoppable(Settings& s) {
+  Chosen chosen = choose(s);
+  chosen.ops = detail::stoppable(std::move(chosen.ops), Interrupts::flag(), s.progress);
+  chosen.modules = detail::stoppable(std::move(chosen.modules), Interrupts::flag(), s.progress);
+  return chosen;
+}
+
+int float32(Settings& s, Output& out) {
   refuse(s, "--float32",
          {"--self-test", "--fast", "--second", "--tolerance", "--cotangents", "--markdown",
           "--write"});
   if (!(s.bound > 0 && std::isfinite(s.bound)))
     throw Misuse(fmt::format("--bound must be finite and above 0, got {}", s.bound));
   check_numbers(s);
-  const Chosen chosen = choose(s);
+  const Chosen chosen = choose_stoppable(s);
   Float32Options options;
   options.bound = s.bound;
   options.worst = s.suite.check.worst;
-  const detail::Float32Suite suite = detail::float32_suite(chosen.ops, chosen.modules, options);
+  const detail::Float32Suite suite =
+      detail::float32_suite(chosen.ops, chosen.modules, options, &s.progress);
   out.result() = detail::to_json(suite);
   const bool one = suite.things.size() == 1 && suite.things.front().samples == 1;
   out.say(one ? to_string(suite.things.front().report) : detail::to_string(suite));
@@ -164,27 +188,28 @@ int float32(const Settings& s, Output& out) {
   return static_cast<int>(suite.status());
 }
 
-int self_test(const Settings& s, Output& out) {
+int self_test(Settings& s, Output& out) {
   refuse(s, "--self-test",
          {"--fast", "--second", "--tolerance", "--cotangents", "--worst", "--bound", "--markdown",
           "--write"});
   refuse(s, "--self-test", size_options());
-  const Chosen chosen = choose(s);
-  const detail::SelfTest test = detail::self_test_suite(chosen.ops);
+  const Chosen chosen = choose_stoppable(s);
+  const detail::SelfTest test = detail::self_test_suite(chosen.ops, &s.progress);
   out.say(detail::to_string(test));
   out.result() = detail::to_json(test);
   if (test.tallies.empty() && test.broken.empty()) return nothing_checked(out);
   return test.passed() ? kDone : static_cast<int>(GradcheckStatus::mismatch);
 }
 
-int check(const Settings& s, Output& out) {
+int check(Settings& s, Output& out) {
   refuse(s, "a check of gradients; it belongs to --float32", {"--bound"});
   check_numbers(s);
   std::optional<Marked> marked;
   if (!s.write.empty()) marked.emplace(s.write);
-  const Chosen chosen = choose(s);
+  const Chosen chosen = choose_stoppable(s);
   detail::SuiteOptions options = s.suite;
   options.zeros = chosen.zeros;
+  options.progress = &s.progress;
   if (s.second) options.order = detail::Order::second;
   const detail::Suite suite = detail::check_suite(chosen.ops, chosen.modules, options);
   out.result() = detail::to_json(suite);
@@ -207,14 +232,38 @@ int check(const Settings& s, Output& out) {
   return static_cast<int>(suite.status());
 }
 
+int interrupted(const Settings& s, Output& out) {
+  const detail::Progress& p = s.progress;
+  const char* what = s.self_test ? "faults planted"
+                     : s.float32 ? "elements compared"
+                                 : "gradients compared";
+  out.note(
+      fmt::format("tapehead: interrupted after {} evaluations; {} of {} parts done, {} {}, {}\n",
+                  p.evaluations.load(), p.done.load(), p.parts.load(), p.compared.load(), what,
+                  p.wrong == 0 ? std::string("nothing wrong so far")
+                               : fmt::format("something wrong in {} parts", p.wrong.load())));
+  out.result() = detail::Json::object();
+  out.result().set("status", "interrupted").set("evaluations", p.evaluations.load());
+  out.result().set("parts", p.parts.load()).set("parts_done", p.done.load());
+  out.result().set("compared", p.compared.load()).set("parts_wrong", p.wrong.load());
+  return Interrupts::exit_status();
+}
+
+int run(Settings& s, Output& out) {
+  const Interrupts interrupts;
+  try {
+    return s.float32 ? float32(s, out) : s.self_test ? self_test(s, out) : check(s, out);
+  } catch (const detail::Stopped&) {
+    return interrupted(s, out);
+  }
+}
+
 }  // namespace
 
 void add_gradcheck(Cli& cli) {
   const auto s = std::make_shared<Settings>();
-  Verb verb = cli.verb(
-      "gradcheck", "Check gradients against differences with error bars", [s](Output& out) {
-        return s->float32 ? float32(*s, out) : s->self_test ? self_test(*s, out) : check(*s, out);
-      });
+  Verb verb = cli.verb("gradcheck", "Check gradients against differences with error bars",
+                       [s](Output& out) { return run(*s, out); });
   s->given = [verb](const char* name) { return verb.given(name); };
   verb.arguments("WHAT", s->names, "Ops, families or modules; everything when left out");
   verb.flag("--self-test", s->self_test, "Plant faults in the ops and see that each is caught");
@@ -252,7 +301,8 @@ void add_gradcheck(Cli& cli) {
       "  tapehead gradcheck encoder --float32                    which op loses digits?\n"
       "\n"
       "Exit status: 0 pass, 1 mismatch, 2 misused, 3 kink, 4 not repeatable, 5 nothing checked,\n"
-      "6 not finite. With sizes, WHAT is attention, headwise, encoder-layer, encoder,\n"
+      "6 not finite, 130 interrupted. With sizes, WHAT is attention, headwise, encoder-layer, "
+      "encoder,\n"
       "encoder-model, language-model, encoder-decoder or feed-forward.");
 }
 

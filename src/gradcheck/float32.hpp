@@ -8,6 +8,7 @@
 #include <tapehead/float32.hpp>
 
 #include "gradcheck/float32_run.hpp"
+#include "gradcheck/progress.hpp"
 
 namespace tapehead::detail {
 
@@ -44,7 +45,8 @@ struct Float32Suite {
 
 [[nodiscard]] Float32Suite float32_suite(const std::vector<OpEntry>& ops,
                                          const std::vector<ModuleEntry>& modules,
-                                         const Float32Options& options = {});
+                                         const Float32Options& options = {},
+                                         Progress* progress = nullptr);
 // One line per thing, then the ops over all of them, then what did not pass.
 [[nodiscard]] std::string to_string(const Float32Suite& suite);
 [[nodiscard]] std::string ops_table(const std::vector<Float32Op>& ops);

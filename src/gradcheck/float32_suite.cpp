@@ -119,7 +119,7 @@ std::int64_t Float32Suite::compared() const {
 }
 
 Float32Suite float32_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry>& modules,
-                           const Float32Options& options) {
+                           const Float32Options& options, Progress* progress) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::function<Part()>> makers;
   for (const OpEntry& op : ops)
@@ -133,7 +133,13 @@ Float32Suite float32_suite(const std::vector<OpEntry>& ops, const std::vector<Mo
   std::vector<Part> parts(makers.size());
   std::vector<std::function<void()>> jobs;
   for (std::size_t i = 0; i < makers.size(); ++i)
-    jobs.emplace_back([&parts, &makers, i] { parts[i] = makers[i](); });
+    jobs.emplace_back([&parts, &makers, progress, i] {
+      parts[i] = makers[i]();
+      const Thing& thing = parts[i].thing;
+      if (progress != nullptr)
+        progress->add(thing.compared, thing.left_out.empty() && !thing.report.passed());
+    });
+  if (progress != nullptr) progress->parts = static_cast<std::int64_t>(jobs.size());
   run_jobs(jobs);
   Float32Suite suite;
   suite.bound = options.bound;

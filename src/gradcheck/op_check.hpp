@@ -7,6 +7,8 @@
 #include <tapehead/catalog.hpp>
 #include <tapehead/gradcheck.hpp>
 
+#include "gradcheck/progress.hpp"
+
 namespace tapehead::detail {
 
 // First derivatives, or second ones with the agreement of fused kernels and compositions; then ops
@@ -22,6 +24,7 @@ struct SuiteOptions {
   GradcheckOptions check = {};
   Order order = Order::first;
   Zeros zeros = Zeros::declared;
+  Progress* progress = nullptr;  // told of every part that is done
 };
 
 struct OpCheck {

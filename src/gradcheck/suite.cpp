@@ -77,11 +77,23 @@ Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry
       jobs.emplace_back([&one = *c, s, &options] {
         one.stripes[s] = check_stripe(*one.entry, *one.module_case, static_cast<std::int64_t>(s),
                                       static_cast<std::int64_t>(one.stripes.size()), options);
+        if (options.progress != nullptr) {
+          const GradcheckStatus status = one.stripes[s].status;
+          // A stripe alone may have nothing to compare.
+          options.progress->add(
+              one.stripes[s].compared,
+              status != GradcheckStatus::pass && status != GradcheckStatus::nothing_checked);
+        }
       });
     }
   }
   for (std::size_t i = 0; i < ops.size(); ++i)
-    jobs.emplace_back([&, i] { suite.ops[i] = check_op(ops[i], options); });
+    jobs.emplace_back([&, i] {
+      suite.ops[i] = check_op(ops[i], options);
+      if (options.progress != nullptr)
+        options.progress->add(suite.ops[i].compared, suite.ops[i].status != GradcheckStatus::pass);
+    });
+  if (options.progress != nullptr) options.progress->parts = static_cast<std::int64_t>(jobs.size());
   run_jobs(jobs);
   // Second derivatives of a parameter that acts linearly are 0 for good reason.
   const Zeros zeros = options.order == Order::first ? options.zeros : Zeros::allowed;
@@ -91,12 +103,17 @@ Suite check_suite(const std::vector<OpEntry>& ops, const std::vector<ModuleEntry
   return suite;
 }
 
-SelfTest self_test_suite(const std::vector<OpEntry>& ops) {
+SelfTest self_test_suite(const std::vector<OpEntry>& ops, Progress* progress) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<SelfTest> parts(ops.size() + 1);
   std::vector<std::function<void()>> jobs;
   for (std::size_t i = 0; i < ops.size(); ++i)
-    jobs.emplace_back([&, i] { parts[i] = self_test_op(ops[i]); });
+    jobs.emplace_back([&, i] {
+      parts[i] = self_test_op(ops[i]);
+      if (progress != nullptr)
+        progress->add(static_cast<std::int64_t>(parts[i].tallies.size()), !parts[i].passed());
+    });
+  if (progress != nullptr) progress->parts = static_cast<std::int64_t>(jobs.size());
   jobs.emplace_back([&] {
     std::vector<KnownFault> known;
     for (const auto& list :

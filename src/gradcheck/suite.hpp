@@ -30,7 +30,8 @@ struct Suite {
                                 const SuiteOptions& options = {});
 
 // All faults on these ops.
-[[nodiscard]] SelfTest self_test_suite(const std::vector<OpEntry>& ops);
+[[nodiscard]] SelfTest self_test_suite(const std::vector<OpEntry>& ops,
+                                       Progress* progress = nullptr);
 
 // One line per op and module case with what was compared, the worst error and the widest bar; then
 // the report of everything that did not pass.

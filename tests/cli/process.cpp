@@ -10,6 +10,7 @@
 
 #include <array>
 #include <csignal>
+#include <fstream>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -133,6 +134,20 @@ bool Process::wait_for(const std::string& text) {
     if (!read_some()) return false;
   }
   return true;
+}
+
+bool Process::wait_for_handler(int signal) const {
+  for (int i = 0; i < 6000; ++i) {
+    std::ifstream status("/proc/" + std::to_string(child_) + "/status");
+    bool started = false;  // before that it is a copy of this program, with handlers of its own
+    for (std::string line; std::getline(status, line);) {
+      started = started || line == "Name:\ttapehead";
+      if (!started || line.rfind("SigCgt:", 0) != 0) continue;
+      if ((std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0) return true;
+    }
+    ::usleep(10'000);
+  }
+  return false;
 }
 
 void Process::send(int signal) const { ::kill(child_, signal); }

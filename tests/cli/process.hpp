@@ -36,6 +36,8 @@ class Process {
 
   // Reads until stdout or stderr holds `text`; false when the program ended before.
   [[nodiscard]] bool wait_for(const std::string& text);
+  // Until it has a handler for the signal; false when there is none after a minute.
+  [[nodiscard]] bool wait_for_handler(int signal) const;
   void send(int signal) const;
   [[nodiscard]] Result finish();
 
