@@ -67,11 +67,13 @@ struct TransformerLayer {
   enum class Cross { no, yes };  // whether it attends to a memory
 
   TransformerLayer(const Scope& scope, const TransformerOptions& options, Cross cross = Cross::no);
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
   [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask, const Memory& memory,
-                                  Rng* rng = nullptr) const;
+                                  Rng* rng = nullptr, CallSite at = {}) const;
   [[nodiscard]] LayerResult with_weights(const Tensor& x, const Mask& mask = {},
-                                         const Memory& memory = {}, Rng* rng = nullptr) const;
+                                         const Memory& memory = {}, Rng* rng = nullptr,
+                                         CallSite at = {}) const;
 
   MultiHeadAttention attention;
   Norm norm1;
@@ -97,11 +99,13 @@ struct TransformerStack {
   TransformerStack(const Scope& scope, const TransformerOptions& options,
                    TransformerLayer::Cross cross = TransformerLayer::Cross::no,
                    FinalNorm final = FinalNorm::yes);
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
   [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask, const Memory& memory,
-                                  Rng* rng = nullptr) const;
+                                  Rng* rng = nullptr, CallSite at = {}) const;
   [[nodiscard]] StackResult with_weights(const Tensor& x, const Mask& mask = {},
-                                         const Memory& memory = {}, Rng* rng = nullptr) const;
+                                         const Memory& memory = {}, Rng* rng = nullptr,
+                                         CallSite at = {}) const;
 
   std::vector<TransformerLayer> layers;
   std::optional<Norm> final_norm;  // pre-norm only
@@ -125,8 +129,8 @@ struct TokenInputOptions {
 struct TokenInput {
   TokenInput(const Scope& scope, const TokenInputOptions& options);
   // `first`: the position of the first id, when what stands before it is known already.
-  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr,
-                                  std::int64_t first = 0) const;
+  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr, std::int64_t first = 0,
+                                  CallSite at = {}) const;
 
   TokenInputOptions options;
   Param weight;      // the table, or W of one-hot inputs
@@ -159,13 +163,13 @@ struct EncoderModelOptions {
 // and multi-head attention", UvA Deep Learning Tutorials.
 struct EncoderModel {
   EncoderModel(const Scope& scope, const EncoderModelOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask = {},
-                                  Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask = {}, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
   // lengths[b] real ids in row b, the rest is padding that nothing looks at; all T when empty.
   [[nodiscard]] Tensor padded(const Tensor& ids, const std::vector<std::int64_t>& lengths,
-                              Rng* rng = nullptr) const;
-  [[nodiscard]] StackResult with_weights(const Tensor& ids,
-                                         const Mask& mask = {}) const;  // output: logits
+                              Rng* rng = nullptr, CallSite at = {}) const;
+  [[nodiscard]] StackResult with_weights(const Tensor& ids, const Mask& mask = {},
+                                         CallSite at = {}) const;  // output: logits
 
   EncoderModelOptions options;
   TokenInput input;
@@ -192,9 +196,11 @@ struct LanguageModelOptions {
 // Padding belongs at the end of a row: what stands there reaches nothing before it.
 struct LanguageModel {
   LanguageModel(const Scope& scope, const LanguageModelOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr) const;
-  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask, Rng* rng = nullptr) const;
-  [[nodiscard]] StackResult with_weights(const Tensor& ids) const;  // output: logits
+  [[nodiscard]] Tensor operator()(const Tensor& ids, Rng* rng = nullptr, CallSite at = {}) const;
+  [[nodiscard]] Tensor operator()(const Tensor& ids, const Mask& mask, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
+  [[nodiscard]] StackResult with_weights(const Tensor& ids,
+                                         CallSite at = {}) const;  // output: logits
 
   LanguageModelOptions options;
   TokenInput input;
@@ -219,14 +225,15 @@ struct EncoderDecoder {
   EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& options);
   // lengths: real ids of each source; all S when empty.
   [[nodiscard]] Tensor operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,
-                                  const Tensor& target, Rng* rng = nullptr) const;
+                                  const Tensor& target, Rng* rng = nullptr, CallSite at = {}) const;
   [[nodiscard]] Tensor encode(const Tensor& source, const std::vector<std::int64_t>& lengths = {},
-                              Rng* rng = nullptr) const;  // [B,S,D]
-  [[nodiscard]] Tensor decode(const Tensor& target, const Memory& memory,
-                              Rng* rng = nullptr) const;  // [B,T,classes]
+                              Rng* rng = nullptr, CallSite at = {}) const;  // [B,S,D]
+  [[nodiscard]] Tensor decode(const Tensor& target, const Memory& memory, Rng* rng = nullptr,
+                              CallSite at = {}) const;  // [B,T,classes]
   [[nodiscard]] StackResult with_weights(const Tensor& source,
                                          const std::vector<std::int64_t>& lengths,
-                                         const Tensor& target) const;  // of the decoder
+                                         const Tensor& target,
+                                         CallSite at = {}) const;  // of the decoder
 
   EncoderDecoderOptions options;
   TokenInput source_input;

@@ -29,7 +29,7 @@ struct LinearOptions {
 // y = x W + b: [.., in] -> [.., out].  weight [in, out], bias [out].
 struct Linear {
   Linear(const Scope& scope, std::int64_t in, std::int64_t out, const LinearOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   Param weight;
   Param bias;  // undefined without bias
@@ -40,7 +40,7 @@ struct Linear {
 struct Embedding {
   Embedding(const Scope& scope, std::int64_t vocabulary, std::int64_t width,
             const Init& init = init::normal(0.02));
-  [[nodiscard]] Tensor operator()(const Tensor& ids) const;
+  [[nodiscard]] Tensor operator()(const Tensor& ids, CallSite at = {}) const;
 
   Param weight;
   const char* path;
@@ -49,7 +49,7 @@ struct Embedding {
 // Layer normalisation over the last axis.  gain, bias [width].  Ba, Kiros, Hinton 2016.
 struct LayerNorm {
   LayerNorm(const Scope& scope, std::int64_t width, double eps = 1e-5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   Param gain;
   Param bias;
@@ -60,7 +60,7 @@ struct LayerNorm {
 // Root-mean-square normalisation over the last axis.  gain [width].  Zhang & Sennrich 2019.
 struct RMSNorm {
   RMSNorm(const Scope& scope, std::int64_t width, double eps = 1e-5);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   Param gain;
   double eps;
@@ -79,7 +79,7 @@ struct NormOptions {
 // One of the three, with or without its gain and bias; none is the identity.
 struct Norm {
   Norm(const Scope& scope, std::int64_t width, const NormOptions& options = {});
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   NormOptions options;
   Param gain;
@@ -92,7 +92,7 @@ struct Norm {
 // Zero with probability p when given a stream. ValueError for p outside 0..1.
 struct Dropout {
   explicit Dropout(double p = 0);
-  [[nodiscard]] Tensor operator()(const Tensor& x, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, Rng* rng = nullptr, CallSite at = {}) const;
 
   double p;
 };
@@ -101,7 +101,7 @@ struct Dropout {
 // silu(x W) times (x V), Shazeer 2020.
 enum class Activation { none, relu, gelu, gelu_tanh, silu, swiglu };
 // Elementwise; ValueError for none and swiglu.
-[[nodiscard]] Tensor activate(const Tensor& x, Activation activation);
+[[nodiscard]] Tensor activate(const Tensor& x, Activation activation, CallSite at = {});
 
 struct FeedForwardOptions {
   std::int64_t width = 0;
@@ -116,7 +116,7 @@ struct FeedForwardOptions {
 // down(activation(up(x))); for swiglu down(silu(gate(x)) * up(x)).
 struct FeedForward {
   FeedForward(const Scope& scope, const FeedForwardOptions& options);
-  [[nodiscard]] Tensor operator()(const Tensor& x, Rng* rng = nullptr) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, Rng* rng = nullptr, CallSite at = {}) const;
 
   std::optional<Linear> gate;  // swiglu only
   Linear up;
@@ -148,11 +148,13 @@ struct MultiHeadResult {
 struct MultiHeadAttention {
   MultiHeadAttention(const Scope& scope, const MultiHeadOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                                  const Mask& mask = {}, Rng* rng = nullptr) const;
-  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr) const;
+                                  const Mask& mask = {}, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const Mask& mask = {}, Rng* rng = nullptr,
+                                  CallSite at = {}) const;
   [[nodiscard]] MultiHeadResult with_weights(const Tensor& query, const Tensor& key,
                                              const Tensor& value, const Mask& mask = {},
-                                             Rng* rng = nullptr) const;
+                                             Rng* rng = nullptr, CallSite at = {}) const;
 
   Linear query;
   Linear key;
@@ -174,9 +176,10 @@ struct HeadwiseOptions {
 struct HeadwiseAttention {
   HeadwiseAttention(const Scope& scope, const HeadwiseOptions& options);
   [[nodiscard]] Tensor operator()(const Tensor& values, const Tensor& keys, const Tensor& query,
-                                  const Mask& mask = {}) const;
+                                  const Mask& mask = {}, CallSite at = {}) const;
   [[nodiscard]] MultiHeadResult with_weights(const Tensor& values, const Tensor& keys,
-                                             const Tensor& query, const Mask& mask = {}) const;
+                                             const Tensor& query, const Mask& mask = {},
+                                             CallSite at = {}) const;
 
   Linear values;   // [d, d]
   Linear keys;     // [d, d]
@@ -196,7 +199,7 @@ struct HeadwiseAttention {
 struct LearnedPositions {
   LearnedPositions(const Scope& scope, std::int64_t max_length, std::int64_t width,
                    const Init& init = init::normal(0.02));
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   Param weight;
   const char* path;
@@ -205,7 +208,7 @@ struct LearnedPositions {
 // Linear(D, D), LayerNorm, ReLU, Linear(D, classes) at every position: [B,T,D] -> [B,T,classes].
 struct TokenHead {
   TokenHead(const Scope& scope, std::int64_t width, std::int64_t classes);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, CallSite at = {}) const;
 
   Linear inner;
   LayerNorm norm;
@@ -218,8 +221,8 @@ struct TokenHead {
 struct ClassifierHead {
   ClassifierHead(const Scope& scope, std::int64_t width, std::int64_t classes);
   // lengths[b] real positions of sample b, 1..T; all T when empty.
-  [[nodiscard]] Tensor operator()(const Tensor& x,
-                                  const std::vector<std::int64_t>& lengths = {}) const;
+  [[nodiscard]] Tensor operator()(const Tensor& x, const std::vector<std::int64_t>& lengths = {},
+                                  CallSite at = {}) const;
 
   Linear output;
   const char* path;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tapehead/call_site.hpp>
 #include <tapehead/mask.hpp>
 #include <tapehead/tensor.hpp>
 
@@ -39,35 +40,36 @@ enum class Reduced { drop, keep };
 inline constexpr Reduced keep = Reduced::keep;
 
 // ---- conversion ----
-[[nodiscard]] Tensor cast(const Tensor& x,
-                          DType dtype);        // number by number; gradient between floats
+[[nodiscard]] Tensor cast(const Tensor& x, DType dtype,
+                          CallSite at = {});   // number by number; gradient between floats
 [[nodiscard]] Tensor detach(const Tensor& x);  // the same numbers, off the tape
 
 // ---- arithmetic ----
-[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b);  // a + b
-[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b);  // a - b
-[[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b);  // a * b
-[[nodiscard]] Tensor div(const Tensor& a, const Tensor& b);  // a / b
-[[nodiscard]] Tensor maximum(const Tensor& a,
-                             const Tensor& b);  // larger of the two; a tie shares the gradient
-[[nodiscard]] Tensor maximum(const Tensor& x, double floor);  // slope 0 where x <= floor
-[[nodiscard]] Tensor neg(const Tensor& x);                    // -x
-[[nodiscard]] Tensor scale(const Tensor& x, double factor);   // factor * x
-[[nodiscard]] Tensor shift(const Tensor& x, double amount);   // x + amount
+[[nodiscard]] Tensor add(const Tensor& a, const Tensor& b, CallSite at = {});  // a + b
+[[nodiscard]] Tensor sub(const Tensor& a, const Tensor& b, CallSite at = {});  // a - b
+[[nodiscard]] Tensor mul(const Tensor& a, const Tensor& b, CallSite at = {});  // a * b
+[[nodiscard]] Tensor div(const Tensor& a, const Tensor& b, CallSite at = {});  // a / b
+[[nodiscard]] Tensor maximum(const Tensor& a, const Tensor& b,
+                             CallSite at = {});  // larger of the two; a tie shares the gradient
+[[nodiscard]] Tensor maximum(const Tensor& x, double floor,
+                             CallSite at = {});               // slope 0 where x <= floor
+[[nodiscard]] Tensor neg(const Tensor& x, CallSite at = {});  // -x
+[[nodiscard]] Tensor scale(const Tensor& x, double factor, CallSite at = {});  // factor * x
+[[nodiscard]] Tensor shift(const Tensor& x, double amount, CallSite at = {});  // x + amount
 
-[[nodiscard]] Tensor operator+(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor operator-(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor operator*(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor operator/(const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor operator-(const Tensor& x);
-[[nodiscard]] Tensor operator+(const Tensor& a, double b);
-[[nodiscard]] Tensor operator+(double a, const Tensor& b);
-[[nodiscard]] Tensor operator-(const Tensor& a, double b);
-[[nodiscard]] Tensor operator-(double a, const Tensor& b);
-[[nodiscard]] Tensor operator*(const Tensor& a, double b);
-[[nodiscard]] Tensor operator*(double a, const Tensor& b);
-[[nodiscard]] Tensor operator/(const Tensor& a, double b);
-[[nodiscard]] Tensor operator/(double a, const Tensor& b);
+[[nodiscard]] Tensor operator+(const Operand& a, const Tensor& b);
+[[nodiscard]] Tensor operator-(const Operand& a, const Tensor& b);
+[[nodiscard]] Tensor operator*(const Operand& a, const Tensor& b);
+[[nodiscard]] Tensor operator/(const Operand& a, const Tensor& b);
+[[nodiscard]] Tensor operator-(const Operand& x);
+[[nodiscard]] Tensor operator+(const Operand& a, double b);
+[[nodiscard]] Tensor operator+(double a, const Operand& b);
+[[nodiscard]] Tensor operator-(const Operand& a, double b);
+[[nodiscard]] Tensor operator-(double a, const Operand& b);
+[[nodiscard]] Tensor operator*(const Operand& a, double b);
+[[nodiscard]] Tensor operator*(double a, const Operand& b);
+[[nodiscard]] Tensor operator/(const Operand& a, double b);
+[[nodiscard]] Tensor operator/(double a, const Operand& b);
 
 // ---- comparison: boolean results, no gradient ----
 [[nodiscard]] Tensor equal(const Tensor& a, const Tensor& b);          // a == b
@@ -87,71 +89,77 @@ inline constexpr Reduced keep = Reduced::keep;
 [[nodiscard]] Tensor logical_or(const Tensor& a, const Tensor& b);
 
 // ---- elementwise functions ----
-[[nodiscard]] Tensor exp(const Tensor& x);                   // e^x
-[[nodiscard]] Tensor log(const Tensor& x);                   // ln x
-[[nodiscard]] Tensor sqrt(const Tensor& x);                  // x^(1/2); slope +inf at 0
-[[nodiscard]] Tensor pow(const Tensor& x, double exponent);  // x^p; slope p x^(p-1), 0 for p = 0
-[[nodiscard]] Tensor abs(const Tensor& x);                   // |x|; slope 0 at 0
-[[nodiscard]] Tensor sign(const Tensor& x);                  // -1, 0 or 1; slope 0
-[[nodiscard]] Tensor tanh(const Tensor& x);                  // (e^x - e^-x) / (e^x + e^-x)
-[[nodiscard]] Tensor sigmoid(const Tensor& x);               // 1 / (1 + e^-x)
-[[nodiscard]] Tensor erf(const Tensor& x);       // 2/sqrt(pi) * integral of e^(-t^2), 0..x
-[[nodiscard]] Tensor softplus(const Tensor& x);  // ln(1 + e^x), without overflow
-[[nodiscard]] Tensor relu(const Tensor& x);      // max(x, 0); slope 0 at 0
-[[nodiscard]] Tensor gelu(const Tensor& x);      // x * (1 + erf(x / sqrt 2)) / 2
+[[nodiscard]] Tensor exp(const Tensor& x, CallSite at = {});   // e^x
+[[nodiscard]] Tensor log(const Tensor& x, CallSite at = {});   // ln x
+[[nodiscard]] Tensor sqrt(const Tensor& x, CallSite at = {});  // x^(1/2); slope +inf at 0
+[[nodiscard]] Tensor pow(const Tensor& x, double exponent,
+                         CallSite at = {});                    // x^p; slope p x^(p-1), 0 for p = 0
+[[nodiscard]] Tensor abs(const Tensor& x, CallSite at = {});   // |x|; slope 0 at 0
+[[nodiscard]] Tensor sign(const Tensor& x, CallSite at = {});  // -1, 0 or 1; slope 0
+[[nodiscard]] Tensor tanh(const Tensor& x, CallSite at = {});  // (e^x - e^-x) / (e^x + e^-x)
+[[nodiscard]] Tensor sigmoid(const Tensor& x, CallSite at = {});  // 1 / (1 + e^-x)
+[[nodiscard]] Tensor erf(const Tensor& x,
+                         CallSite at = {});  // 2/sqrt(pi) * integral of e^(-t^2), 0..x
+[[nodiscard]] Tensor softplus(const Tensor& x, CallSite at = {});  // ln(1 + e^x), without overflow
+[[nodiscard]] Tensor relu(const Tensor& x, CallSite at = {});      // max(x, 0); slope 0 at 0
+[[nodiscard]] Tensor gelu(const Tensor& x, CallSite at = {});      // x * (1 + erf(x / sqrt 2)) / 2
 [[nodiscard]] Tensor gelu_tanh(
-    const Tensor& x);                        // x * (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
-[[nodiscard]] Tensor silu(const Tensor& x);  // x * sigmoid(x)
-[[nodiscard]] Tensor clamp(const Tensor& x, double low,
-                           double high);  // slope 0 at and beyond the ends
+    const Tensor& x, CallSite at = {});  // x * (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
+[[nodiscard]] Tensor silu(const Tensor& x, CallSite at = {});  // x * sigmoid(x)
+[[nodiscard]] Tensor clamp(const Tensor& x, double low, double high,
+                           CallSite at = {});  // slope 0 at and beyond the ends
 
 // ---- selection ----
-[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a,
-                           const Tensor& b);  // condition ? a : b
-[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& blocked,
-                                 double value);  // blocked ? value : x
+[[nodiscard]] Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
+                           CallSite at = {});  // condition ? a : b
+[[nodiscard]] Tensor masked_fill(const Tensor& x, const Tensor& blocked, double value,
+                                 CallSite at = {});  // blocked ? value : x
 
 // ---- reduction ----
-[[nodiscard]] Tensor sum(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop);
-[[nodiscard]] Tensor mean(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop);
-[[nodiscard]] Tensor max(const Tensor& x, const Axes& axes = {},
-                         Reduced reduced = Reduced::drop);  // ties share
-[[nodiscard]] Tensor min(const Tensor& x, const Axes& axes = {},
-                         Reduced reduced = Reduced::drop);  // ties share
-[[nodiscard]] Tensor norm(const Tensor& x, const Axes& axes = {},
-                          Reduced reduced = Reduced::drop);  // sqrt(sum x^2); slope 0 at 0
+[[nodiscard]] Tensor sum(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop,
+                         CallSite at = {});
+[[nodiscard]] Tensor mean(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop,
+                          CallSite at = {});
+[[nodiscard]] Tensor max(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop,
+                         CallSite at = {});  // ties share
+[[nodiscard]] Tensor min(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop,
+                         CallSite at = {});  // ties share
+[[nodiscard]] Tensor norm(const Tensor& x, const Axes& axes = {}, Reduced reduced = Reduced::drop,
+                          CallSite at = {});  // sqrt(sum x^2); slope 0 at 0
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const Axes& axes = {},
-                               Reduced reduced = Reduced::drop);  // ln sum e^x
+                               Reduced reduced = Reduced::drop, CallSite at = {});  // ln sum e^x
 [[nodiscard]] Tensor argmax(const Tensor& x, int axis = -1,
                             Reduced reduced = Reduced::drop);  // i64; the first of equals
 
 // ---- shape ----
-[[nodiscard]] Tensor broadcast_to(const Tensor& x,
-                                  const Shape& shape);  // new axes in front, sizes 1 repeated
-[[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape);  // same elements, same order
-[[nodiscard]] Tensor permute(const Tensor& x,
-                             const std::vector<int>& order);  // y[.., i_order[k], ..]
-[[nodiscard]] Tensor transpose(const Tensor& x, int axis_a = -2,
-                               int axis_b = -1);  // two axes exchanged
-[[nodiscard]] Tensor concat(const std::vector<Tensor>& xs, int axis);
-[[nodiscard]] Tensor stack(const std::vector<Tensor>& xs, int axis = 0);  // a new axis
-[[nodiscard]] Tensor slice(const Tensor& x, int axis, std::int64_t begin,
-                           std::int64_t end);  // end exclusive
-[[nodiscard]] std::vector<Tensor> split(const Tensor& x, int axis,
-                                        std::int64_t parts);  // equal parts
+[[nodiscard]] Tensor broadcast_to(const Tensor& x, const Shape& shape,
+                                  CallSite at = {});  // new axes in front, sizes 1 repeated
+[[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape,
+                             CallSite at = {});  // same elements, same order
+[[nodiscard]] Tensor permute(const Tensor& x, const std::vector<int>& order,
+                             CallSite at = {});  // y[.., i_order[k], ..]
+[[nodiscard]] Tensor transpose(const Tensor& x, int axis_a = -2, int axis_b = -1,
+                               CallSite at = {});  // two axes exchanged
+[[nodiscard]] Tensor concat(const std::vector<Tensor>& xs, int axis, CallSite at = {});
+[[nodiscard]] Tensor stack(const std::vector<Tensor>& xs, int axis = 0,
+                           CallSite at = {});  // a new axis
+[[nodiscard]] Tensor slice(const Tensor& x, int axis, std::int64_t begin, std::int64_t end,
+                           CallSite at = {});  // end exclusive
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, int axis, std::int64_t parts,
+                                        CallSite at = {});  // equal parts
 [[nodiscard]] Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after,
-                         double value = 0);
+                         double value = 0, CallSite at = {});
 
 // ---- lookup ----
 [[nodiscard]] Tensor one_hot(const Tensor& ids, std::int64_t classes,
                              DType dtype = DType::f32);  // [..] -> [.., classes]
-[[nodiscard]] Tensor embedding(const Tensor& table,
-                               const Tensor& ids);  // table [V,D], ids [..] -> [..,D]
+[[nodiscard]] Tensor embedding(const Tensor& table, const Tensor& ids,
+                               CallSite at = {});  // table [V,D], ids [..] -> [..,D]
 // y[.., j, ..] = x[.., index[.., j, ..], ..]: ranks equal, sizes equal but for `axis`.
-[[nodiscard]] Tensor gather(const Tensor& x, int axis, const Tensor& index);
+[[nodiscard]] Tensor gather(const Tensor& x, int axis, const Tensor& index, CallSite at = {});
 // x with y[.., index[.., j, ..], ..] += source[.., j, ..]; repeated indices add up, in order.
 [[nodiscard]] Tensor scatter_add(const Tensor& x, int axis, const Tensor& index,
-                                 const Tensor& source);
+                                 const Tensor& source, CallSite at = {});
 
 // ---- products ----
 struct MatmulOptions {
@@ -160,25 +168,31 @@ struct MatmulOptions {
 };
 // a [..,M,K] times b [..,K,N] -> [..,M,N]; leading axes broadcast (sizes 1, equal ranks), rank
 // >= 2.
-[[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
-[[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight);  // x [..,in] W [in,out]
-[[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);  // x W + b
+[[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {},
+                            CallSite at = {});
+[[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight,
+                            CallSite at = {});  // x [..,in] W [in,out]
+[[nodiscard]] Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            CallSite at = {});  // x W + b
 // Two operands, explicit output, no label twice in one operand: einsum("nqhd,nkhd->nhqk", q, k).
-[[nodiscard]] Tensor einsum(std::string_view equation, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor einsum(std::string_view equation, const Tensor& a, const Tensor& b,
+                            CallSite at = {});
 
 // ---- normalisation ----
-[[nodiscard]] Tensor softmax(const Tensor& x,
-                             int axis = -1);  // e^(x_i - m) / sum_j e^(x_j - m); all -inf: 0
-[[nodiscard]] Tensor masked_softmax(const Tensor& scores,
-                                    const Mask& mask);             // [B,H,T,S]; blocked exactly 0
-[[nodiscard]] Tensor log_softmax(const Tensor& x, int axis = -1);  // x_i - m - ln sum_j e^(x_j - m)
+[[nodiscard]] Tensor softmax(const Tensor& x, int axis = -1,
+                             CallSite at = {});  // e^(x_i - m) / sum_j e^(x_j - m); all -inf: 0
+[[nodiscard]] Tensor masked_softmax(const Tensor& scores, const Mask& mask,
+                                    CallSite at = {});  // [B,H,T,S]; blocked exactly 0
+[[nodiscard]] Tensor log_softmax(const Tensor& x, int axis = -1,
+                                 CallSite at = {});  // x_i - m - ln sum_j e^(x_j - m)
 // gain * (x - mean) / sqrt(variance + eps) + bias over the last axis; gain, bias [D]; eps > 0
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias,
-                                double eps = 1e-5);
+                                double eps = 1e-5, CallSite at = {});
 // gain * x / sqrt(mean(x^2) + eps) over the last axis; gain [D]; eps > 0
-[[nodiscard]] Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps = 1e-5);
+[[nodiscard]] Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps = 1e-5,
+                              CallSite at = {});
 // Zero with probability p, else x / (1 - p); draws x.size() numbers of the stream (none for p = 0).
-[[nodiscard]] Tensor dropout(const Tensor& x, double p, Rng& rng);
+[[nodiscard]] Tensor dropout(const Tensor& x, double p, Rng& rng, CallSite at = {});
 
 // ---- losses ----
 struct CrossEntropyOptions {
@@ -193,13 +207,16 @@ struct CrossEntropy {
 // logits [..,V], targets [..] of i64 -> mean over the rows that count. There is no form for
 // probabilities.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
-                                   const CrossEntropyOptions& options = {});
+                                   const CrossEntropyOptions& options = {}, CallSite at = {});
 [[nodiscard]] CrossEntropy cross_entropy_sums(const Tensor& logits, const Tensor& targets,
-                                              const CrossEntropyOptions& options = {});
+                                              const CrossEntropyOptions& options = {},
+                                              CallSite at = {});
 // Both operands of one shape: losses never broadcast.
-[[nodiscard]] Tensor mse(const Tensor& prediction, const Tensor& target);  // mean of (p - t)^2
+[[nodiscard]] Tensor mse(const Tensor& prediction, const Tensor& target,
+                         CallSite at = {});  // mean of (p - t)^2
 // mean of softplus(x) - x t, the cross entropy of sigmoid(x) with t in 0..1
-[[nodiscard]] Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
+[[nodiscard]] Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets,
+                                          CallSite at = {});
 
 // ---- attention ----
 struct AttentionOptions {
@@ -213,11 +230,14 @@ struct Attention {
 };
 // softmax(scale * q k^T, over visible keys) v: q [B,H,T,d], k [B,H,S,d], v [B,H,S,e] -> [B,H,T,e]
 [[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                               const Mask& mask = {}, const AttentionOptions& options = {});
+                               const Mask& mask = {}, const AttentionOptions& options = {},
+                               CallSite at = {});
 [[nodiscard]] Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                                const Mask& mask = {},
-                                               const AttentionOptions& options = {});
-[[nodiscard]] Tensor split_heads(const Tensor& x, std::int64_t heads);  // [B,T,D] -> [B,H,T,D/H]
-[[nodiscard]] Tensor merge_heads(const Tensor& x);                      // [B,H,T,d] -> [B,T,H*d]
+                                               const AttentionOptions& options = {},
+                                               CallSite at = {});
+[[nodiscard]] Tensor split_heads(const Tensor& x, std::int64_t heads,
+                                 CallSite at = {});                   // [B,T,D] -> [B,H,T,D/H]
+[[nodiscard]] Tensor merge_heads(const Tensor& x, CallSite at = {});  // [B,H,T,d] -> [B,T,H*d]
 
 }  // namespace tapehead

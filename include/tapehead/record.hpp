@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include <tapehead/call_site.hpp>
 #include <tapehead/tensor.hpp>
 
 namespace tapehead {
@@ -47,7 +48,7 @@ struct Closure {
 
 class Recorder {
  public:
-  Recorder(const char* op, Tensor output);  // `op` must be a string literal
+  Recorder(const char* op, Tensor output, CallSite at);  // `op` must be a string literal
 
   // One input with its own gradient function.
   template <class F>
@@ -124,12 +125,14 @@ class Recorder {
   static void check_count(std::size_t returned, std::size_t wanted);
 
   const char* op_;
+  CallSite at_;
   Tensor output_;
   bool recording_;
 };
 
-[[nodiscard]] inline Recorder record(const char* op, Tensor output) {
-  return {op, std::move(output)};
+// The place given by an OpCall or a module counts before that of this line.
+[[nodiscard]] inline Recorder record(const char* op, Tensor output, CallSite at = {}) {
+  return {op, std::move(output), at};
 }
 
 }  // namespace tapehead

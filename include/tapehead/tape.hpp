@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tapehead/call_site.hpp>
 #include <tapehead/record.hpp>
 #include <tapehead/tensor.hpp>
 
@@ -99,6 +100,8 @@ struct NodeInfo {
   std::vector<int> inputs;  // nodes; constants are not listed
   std::string_view module;  // path of the module that recorded it, or ""
   bool keeps_output = false;
+  const char* file = "";  // of the call, see call_site.hpp; "" when nobody said it
+  int line = 0;
 };
 
 class Tape {
@@ -111,7 +114,7 @@ class Tape {
 
   // A floating tensor whose gradient is wanted. A constant gets a leaf of its own (use the returned
   // handle); a recorded tensor is marked and returned.
-  [[nodiscard]] Tensor watch(const Tensor& x);
+  [[nodiscard]] Tensor watch(const Tensor& x, CallSite at = {});
 
   // Gradients of a scalar (any tensor of one element), or of the sum of y * cotangent. Consumes the
   // tape unless it is differentiable; a consumed tape is spent and records nothing more.
@@ -131,20 +134,22 @@ class Tape {
   State* state_;
 };
 
-// One line per node: index, op, dtype and shape, inputs, module.
+// One line per node: index, op, dtype and shape, inputs, module, (file:line of the call).
 [[nodiscard]] std::string to_string(const Tape& tape);
 
 // The module path that errors and nodes name while this guard lives; modules open one in their
 // call.
 class InModule {
  public:
-  explicit InModule(const char* path);  // the path must outlive the guard: Scope::path() does
+  explicit InModule(const char* path);      // the path must outlive the guard: Scope::path() does
+  InModule(const char* path, CallSite at);  // also reports what is recorded inside at `at`
   ~InModule();
   InModule(const InModule&) = delete;
   InModule& operator=(const InModule&) = delete;
 
  private:
   const char* previous_;
+  CallSite outer_;
 };
 
 }  // namespace tapehead

@@ -1,6 +1,7 @@
 // Everything: train, check and understand toy Transformers.
 #pragma once
 
+#include <tapehead/call_site.hpp>  // where an op was called
 #include <tapehead/catalog.hpp>    // every op with formula and samples
 #include <tapehead/error.hpp>      // what is thrown
 #include <tapehead/float32.hpp>    // which op loses digits?

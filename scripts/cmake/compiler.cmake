@@ -10,6 +10,8 @@ endif()
 add_library(tapehead_build_flags INTERFACE)
 # Not fast-math: these only say that nobody reads errno or floating-point traps.
 target_compile_options(tapehead_build_flags INTERFACE -fno-math-errno -fno-trapping-math)
+# The places of calls that tapes name are paths inside the project, wherever it was built.
+target_compile_options(tapehead_build_flags INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(tapehead_build_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow)
 endif()

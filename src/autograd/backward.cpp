@@ -174,7 +174,7 @@ class Backward {
       std::vector<Tensor>& returned = returned_;
       returned.assign(static_cast<std::size_t>(function.edge_count), Tensor());
       {
-        const InModule here(node.module);
+        const InModule here(node.module, node.call);
         function.closure.call(function.closure.target, y, dy, returned);
       }
       for (std::int32_t e = 0; e < function.edge_count; ++e, ++input) {

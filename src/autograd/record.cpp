@@ -9,8 +9,9 @@ namespace tapehead {
 
 // An output that other ops computed counts for its numbers alone: their gradients would be added to
 // the one that is given here.
-Recorder::Recorder(const char* op, Tensor output)
+Recorder::Recorder(const char* op, Tensor output, CallSite at)
     : op_(op),
+      at_(at),
       output_(detail::TensorAccess::placed(output, 0, -1)),
       recording_(recording_tape() != nullptr) {}
 
@@ -46,7 +47,7 @@ void Recorder::add_edge(const Tensor& x) {
   Tape::State& tape = *recording_tape();
   if (output_.tape_id() != tape.id ||
       output_.node() + 1 != static_cast<std::int32_t>(tape.nodes.size())) {
-    const std::int32_t node = tape.add_node(op_, output_.shape(), output_.dtype());
+    const std::int32_t node = tape.add_node(op_, output_.shape(), output_.dtype(), at_);
     if (tape.options.output_hook) output_ = replaced(tape, op_, output_);
     output_ = detail::TensorAccess::placed(output_, tape.id, node);
   }

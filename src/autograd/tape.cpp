@@ -6,6 +6,7 @@
 #include "autograd/tape_state.hpp"
 #include "core/access.hpp"
 #include "core/message.hpp"
+#include "core/place.hpp"
 #include "core/threads.hpp"
 
 namespace tapehead {
@@ -66,10 +67,12 @@ State* exchange_newest(State* tape) { return std::exchange(t_newest, tape); }
 
 const void* this_thread() { return &t_identity; }
 
-std::int32_t State::add_node(const char* op, const Shape& shape, DType dtype) {
+std::int32_t State::add_node(const char* op, const Shape& shape, DType dtype, CallSite at) {
   if (nodes.size() >= std::size_t{1} << 30)
     fail<TapeError>("tape: more than 2^30 nodes; end the tape more often");
-  nodes.push_back({op, detail::current_module(), shape, dtype, false, 0, 0, -1, -1, -1});
+  const detail::Place& place = detail::place();
+  nodes.push_back({op, place.module, place.call.file() == nullptr ? at : place.call, shape, dtype,
+                   false, 0, 0, -1, -1, -1});
   return static_cast<std::int32_t>(nodes.size()) - 1;
 }
 
@@ -83,8 +86,8 @@ std::int32_t State::leaf(const std::shared_ptr<ParamStore>& store, int index) {
   found->leaves.resize(store->entries.size(), -1);
   std::int32_t& node = found->leaves[static_cast<std::size_t>(index)];
   if (node < 0) {
-    node =
-        add_node("parameter", store->entries[static_cast<std::size_t>(index)].shape, store->dtype);
+    node = add_node("parameter", store->entries[static_cast<std::size_t>(index)].shape,
+                    store->dtype, CallSite::at(nullptr, 0));
     nodes.back().param_store = static_cast<std::int32_t>(found - stores.begin());
     nodes.back().param_index = index;
   }
@@ -138,7 +141,7 @@ Tape::~Tape() {
   take_out_ended();
 }
 
-Tensor Tape::watch(const Tensor& x) {
+Tensor Tape::watch(const Tensor& x, CallSite at) {
   detail::check_floating("watch", x);
   if (state_->thread != this_thread())
     fail<TapeError>("watch: this tape belongs to another thread");
@@ -151,7 +154,7 @@ Tensor Tape::watch(const Tensor& x) {
   Tensor leaf = x;
   if (x.tape_id() == 0) {
     leaf = detail::TensorAccess::placed(x, state_->id,
-                                        state_->add_node("watched", x.shape(), x.dtype()));
+                                        state_->add_node("watched", x.shape(), x.dtype(), at));
   }
   state_->nodes[static_cast<std::size_t>(leaf.node())].watched = true;
   return leaf;
@@ -166,9 +169,14 @@ NodeInfo Tape::node(int index) const {
   if (index < 0 || index >= size())
     fail<IndexError>(fmt::format("tape: node {} of {}", index, size()));
   const State::Node& node = state_->nodes[static_cast<std::size_t>(index)];
-  NodeInfo info{
-      node.op,        node.shape, node.dtype, {}, node.module == nullptr ? "" : node.module,
-      node.saved >= 0};
+  NodeInfo info{node.op,
+                node.shape,
+                node.dtype,
+                {},
+                node.module == nullptr ? "" : node.module,
+                node.saved >= 0,
+                node.call.file() == nullptr ? "" : node.call.file(),
+                node.call.line()};
   for (std::int32_t f = 0; f < node.function_count; ++f) {
     const State::Function& function =
         state_->functions[static_cast<std::size_t>(node.first_function + f)];
@@ -180,6 +188,12 @@ NodeInfo Tape::node(int index) const {
   return info;
 }
 
+namespace {
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+}  // namespace
+
 std::string to_string(const Tape& tape) {
   std::string text;
   for (int i = 0; i < tape.size(); ++i) {
@@ -188,12 +202,17 @@ std::string to_string(const Tape& tape) {
                         fmt::format("{}{}", name_of(node.dtype), to_string(node.shape)),
                         fmt::join(node.inputs, ", "));
     if (!node.module.empty()) text += fmt::format("  {}", node.module);
+    if (node.line > 0) text += fmt::format("  ({}:{})", file_name(node.file), node.line);
     text += '\n';
   }
   return text;
 }
 
-InModule::InModule(const char* path) : previous_(detail::exchange_module(path)) {}
-InModule::~InModule() { detail::exchange_module(previous_); }
+InModule::InModule(const char* path)
+    : previous_(std::exchange(detail::place().module, path)), outer_(detail::place().call) {}
+InModule::InModule(const char* path, CallSite at) : InModule(path) {
+  if (outer_.file() == nullptr) detail::place().call = at;
+}
+InModule::~InModule() { detail::place() = {previous_, outer_}; }
 
 }  // namespace tapehead

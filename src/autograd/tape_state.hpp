@@ -26,6 +26,7 @@ struct Tape::State {
   struct Node {
     const char* op;
     const char* module;  // nullptr when unknown
+    CallSite call;
     Shape shape;
     DType dtype;
     bool watched;
@@ -56,7 +57,8 @@ struct Tape::State {
   std::vector<Store> stores;
   detail::Arena arena;
 
-  std::int32_t add_node(const char* op, const Shape& shape, DType dtype);
+  // `at` counts when no call further out has given its place.
+  std::int32_t add_node(const char* op, const Shape& shape, DType dtype, CallSite at);
   std::int32_t leaf(const std::shared_ptr<ParamStore>& store, int index);
   void release(Function& function) noexcept;  // destroys the closure once
   void clear() noexcept;                      // back to an empty tape; memory is kept

@@ -6,9 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "core/place.hpp"
+
 namespace tapehead::detail {
 namespace {
-thread_local const char* t_module = nullptr;
 
 // Number of single-character edits between two names (Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -26,12 +27,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-const char* current_module() { return t_module; }
-
-const char* exchange_module(const char* path) { return std::exchange(t_module, path); }
-
 std::string in_module(std::string message) {
-  if (t_module != nullptr && *t_module != '\0') message += fmt::format("\n  in {}", t_module);
+  const char* module = place().module;
+  if (module != nullptr && *module != '\0') message += fmt::format("\n  in {}", module);
   return message;
 }
 

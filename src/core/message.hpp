@@ -11,11 +11,6 @@
 
 namespace tapehead::detail {
 
-// The path of the module whose call is running on this thread, or nullptr.
-[[nodiscard]] const char* current_module();
-// Makes `path` the current one and returns the one before.
-const char* exchange_module(const char* path);
-
 // message, then "\n  in encoder.layers.0.ffn" when a module is known.
 [[nodiscard]] std::string in_module(std::string message);
 

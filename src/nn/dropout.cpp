@@ -15,8 +15,8 @@ Dropout::Dropout(double probability) : p(probability) {
   }
 }
 
-Tensor Dropout::operator()(const Tensor& x, Rng* rng) const {
-  return rng == nullptr || p == 0 ? x : dropout(x, p, *rng);
+Tensor Dropout::operator()(const Tensor& x, Rng* rng, CallSite at) const {
+  return rng == nullptr || p == 0 ? x : dropout(x, p, *rng, at);
 }
 
 }  // namespace tapehead

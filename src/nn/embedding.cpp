@@ -11,8 +11,8 @@ Embedding::Embedding(const Scope& scope, std::int64_t vocabulary, std::int64_t w
                          init)),
       path(scope.path()) {}
 
-Tensor Embedding::operator()(const Tensor& ids) const {
-  const InModule here(path);
+Tensor Embedding::operator()(const Tensor& ids, CallSite at) const {
+  const InModule here(path, at);
   return embedding(weight, ids);
 }
 

@@ -48,26 +48,27 @@ EncoderDecoder::EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& 
 }
 
 Tensor EncoderDecoder::encode(const Tensor& source, const std::vector<std::int64_t>& lengths,
-                              Rng* rng) const {
-  const InModule here(path);
+                              Rng* rng, CallSite at) const {
+  const InModule here(path, at);
   return encoder(source_input(source, rng), padding(lengths, source), rng);
 }
 
-Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* rng) const {
-  const InModule here(path);
+Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* rng,
+                              CallSite at) const {
+  const InModule here(path, at);
   const Tensor x = target_input(target, rng);
   return logits(*this, decoder(x, Mask::causal(x.dim(1)), memory, rng));
 }
 
 Tensor EncoderDecoder::operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,
-                                  const Tensor& target, Rng* rng) const {
-  return decode(target, {encode(source, lengths, rng), padding(lengths, source)}, rng);
+                                  const Tensor& target, Rng* rng, CallSite at) const {
+  return decode(target, {encode(source, lengths, rng, at), padding(lengths, source)}, rng, at);
 }
 
 StackResult EncoderDecoder::with_weights(const Tensor& source,
                                          const std::vector<std::int64_t>& lengths,
-                                         const Tensor& target) const {
-  const InModule here(path);
+                                         const Tensor& target, CallSite at) const {
+  const InModule here(path, at);
   const Tensor x = target_input(target);
   StackResult result = decoder.with_weights(x, Mask::causal(x.dim(1)),
                                             {encode(source, lengths), padding(lengths, source)});

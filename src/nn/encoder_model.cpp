@@ -39,20 +39,20 @@ EncoderModel::EncoderModel(const Scope& scope, const EncoderModelOptions& given)
   }
 }
 
-Tensor EncoderModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng) const {
-  const InModule here(path);
+Tensor EncoderModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng, CallSite at) const {
+  const InModule here(path, at);
   return logits(*this, encoder(input(ids, rng), mask, rng), {});
 }
 
-Tensor EncoderModel::padded(const Tensor& ids, const std::vector<std::int64_t>& lengths,
-                            Rng* rng) const {
-  const InModule here(path);
+Tensor EncoderModel::padded(const Tensor& ids, const std::vector<std::int64_t>& lengths, Rng* rng,
+                            CallSite at) const {
+  const InModule here(path, at);
   const Mask mask = lengths.empty() ? Mask() : Mask::lengths(lengths, ids.dim(1));
   return logits(*this, encoder(input(ids, rng), mask, rng), lengths);
 }
 
-StackResult EncoderModel::with_weights(const Tensor& ids, const Mask& mask) const {
-  const InModule here(path);
+StackResult EncoderModel::with_weights(const Tensor& ids, const Mask& mask, CallSite at) const {
+  const InModule here(path, at);
   StackResult result = encoder.with_weights(input(ids), mask);
   result.output = logits(*this, result.output, {});
   return result;

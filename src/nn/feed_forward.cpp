@@ -15,12 +15,12 @@ LinearOptions inner(const FeedForwardOptions& options, const Init& init) {
 
 }  // namespace
 
-Tensor activate(const Tensor& x, Activation activation) {
+Tensor activate(const Tensor& x, Activation activation, CallSite at) {
   switch (activation) {
-    case Activation::relu: return relu(x);
-    case Activation::gelu: return gelu(x);
-    case Activation::gelu_tanh: return gelu_tanh(x);
-    case Activation::silu: return silu(x);
+    case Activation::relu: return relu(x, at);
+    case Activation::gelu: return gelu(x, at);
+    case Activation::gelu_tanh: return gelu_tanh(x, at);
+    case Activation::silu: return silu(x, at);
     case Activation::none:
     case Activation::swiglu: break;
   }
@@ -41,8 +41,8 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
       dropout(options.dropout),
       path(scope.path()) {}
 
-Tensor FeedForward::operator()(const Tensor& x, Rng* rng) const {
-  const InModule here(path);
+Tensor FeedForward::operator()(const Tensor& x, Rng* rng, CallSite at) const {
+  const InModule here(path, at);
   const Tensor hidden = gate ? silu((*gate)(x)) * up(x) : activate(up(x), activation);
   return down(dropout(hidden, rng));
 }

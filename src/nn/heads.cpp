@@ -54,16 +54,17 @@ TokenHead::TokenHead(const Scope& scope, std::int64_t width, std::int64_t classe
       output(scope / "output", width, classes),
       path(scope.path()) {}
 
-Tensor TokenHead::operator()(const Tensor& x) const {
-  const InModule here(path);
+Tensor TokenHead::operator()(const Tensor& x, CallSite at) const {
+  const InModule here(path, at);
   return output(relu(norm(inner(x))));
 }
 
 ClassifierHead::ClassifierHead(const Scope& scope, std::int64_t width, std::int64_t classes)
     : output(scope / "output", width, classes), path(scope.path()) {}
 
-Tensor ClassifierHead::operator()(const Tensor& x, const std::vector<std::int64_t>& lengths) const {
-  const InModule here(path);
+Tensor ClassifierHead::operator()(const Tensor& x, const std::vector<std::int64_t>& lengths,
+                                  CallSite at) const {
+  const InModule here(path, at);
   detail::check_sequence(kClassifier, "x", x, output.weight.shape()[0]);
   if (lengths.empty()) return output(mean(x, 1));
   check_lengths(x, lengths);

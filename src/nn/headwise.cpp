@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kName = "headwise_attention";
 
 MultiHeadResult run(const HeadwiseAttention& module, const Tensor& values, const Tensor& keys,
-                    const Tensor& query, const Mask& mask, bool want_weights) {
-  const InModule here(module.path);
+                    const Tensor& query, const Mask& mask, bool want_weights, CallSite at) {
+  const InModule here(module.path, at);
   detail::check_attention_inputs(kName, query, keys, values, module.fc_out.weight.shape()[0]);
   mask.check(kName, query.dim(0), module.heads, query.dim(1), keys.dim(1));
   const auto real = [&](const Tensor& x) {
@@ -46,13 +46,14 @@ HeadwiseAttention::HeadwiseAttention(const Scope& scope, const HeadwiseOptions& 
       path(scope.path()) {}
 
 Tensor HeadwiseAttention::operator()(const Tensor& from_values, const Tensor& from_keys,
-                                     const Tensor& query, const Mask& mask) const {
-  return run(*this, from_values, from_keys, query, mask, false).output;
+                                     const Tensor& query, const Mask& mask, CallSite at) const {
+  return run(*this, from_values, from_keys, query, mask, false, at).output;
 }
 
 MultiHeadResult HeadwiseAttention::with_weights(const Tensor& from_values, const Tensor& from_keys,
-                                                const Tensor& query, const Mask& mask) const {
-  return run(*this, from_values, from_keys, query, mask, true);
+                                                const Tensor& query, const Mask& mask,
+                                                CallSite at) const {
+  return run(*this, from_values, from_keys, query, mask, true, at);
 }
 
 }  // namespace tapehead

@@ -49,20 +49,20 @@ LanguageModel::LanguageModel(const Scope& scope, const LanguageModelOptions& giv
                  detail::output_options(options.stack.init, options.output_bias));
 }
 
-Tensor LanguageModel::operator()(const Tensor& ids, Rng* rng) const {
-  const InModule here(path);
+Tensor LanguageModel::operator()(const Tensor& ids, Rng* rng, CallSite at) const {
+  const InModule here(path, at);
   const Tensor x = input(ids, rng);
   return logits(*this, stack(x, Mask::causal(x.dim(1)), rng));
 }
 
-Tensor LanguageModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng) const {
-  const InModule here(path);
+Tensor LanguageModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng, CallSite at) const {
+  const InModule here(path, at);
   const Tensor x = input(ids, rng);
   return logits(*this, stack(x, Mask::causal(x.dim(1)) & mask, rng));
 }
 
-StackResult LanguageModel::with_weights(const Tensor& ids) const {
-  const InModule here(path);
+StackResult LanguageModel::with_weights(const Tensor& ids, CallSite at) const {
+  const InModule here(path, at);
   const Tensor x = input(ids);
   StackResult result = stack.with_weights(x, Mask::causal(x.dim(1)));
   result.output = logits(*this, result.output);

@@ -20,8 +20,8 @@ Linear::Linear(const Scope& scope, std::int64_t in, std::int64_t out, const Line
                : Param()),
       path(scope.path()) {}
 
-Tensor Linear::operator()(const Tensor& x) const {
-  const InModule here(path);
+Tensor Linear::operator()(const Tensor& x, CallSite at) const {
+  const InModule here(path, at);
   return bias.defined() ? linear(x, weight, bias) : linear(x, weight);
 }
 

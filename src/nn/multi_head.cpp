@@ -11,8 +11,9 @@ namespace {
 constexpr const char* kName = "multi_head_attention";
 
 MultiHeadResult run(const MultiHeadAttention& module, const Tensor& query, const Tensor& key,
-                    const Tensor& value, const Mask& mask, Rng* rng, bool want_weights) {
-  const InModule here(module.path);
+                    const Tensor& value, const Mask& mask, Rng* rng, bool want_weights,
+                    CallSite at) {
+  const InModule here(module.path, at);
   detail::check_attention_inputs(kName, query, key, value, module.query.weight.shape()[0]);
   mask.check(kName, query.dim(0), module.heads, query.dim(1), key.dim(1));
   const Tensor q = split_heads(module.query(query), module.heads);  // [B,H,T,d]
@@ -42,18 +43,19 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadOption
       path(scope.path()) {}
 
 Tensor MultiHeadAttention::operator()(const Tensor& from, const Tensor& keys, const Tensor& values,
-                                      const Mask& mask, Rng* rng) const {
-  return run(*this, from, keys, values, mask, rng, false).output;
+                                      const Mask& mask, Rng* rng, CallSite at) const {
+  return run(*this, from, keys, values, mask, rng, false, at).output;
 }
 
-Tensor MultiHeadAttention::operator()(const Tensor& x, const Mask& mask, Rng* rng) const {
-  return run(*this, x, x, x, mask, rng, false).output;
+Tensor MultiHeadAttention::operator()(const Tensor& x, const Mask& mask, Rng* rng,
+                                      CallSite at) const {
+  return run(*this, x, x, x, mask, rng, false, at).output;
 }
 
 MultiHeadResult MultiHeadAttention::with_weights(const Tensor& from, const Tensor& keys,
-                                                 const Tensor& values, const Mask& mask,
-                                                 Rng* rng) const {
-  return run(*this, from, keys, values, mask, rng, true);
+                                                 const Tensor& values, const Mask& mask, Rng* rng,
+                                                 CallSite at) const {
+  return run(*this, from, keys, values, mask, rng, true, at);
 }
 
 }  // namespace tapehead

@@ -20,8 +20,8 @@ LayerNorm::LayerNorm(const Scope& scope, std::int64_t width, double epsilon)
       eps(epsilon),
       path(scope.path()) {}
 
-Tensor LayerNorm::operator()(const Tensor& x) const {
-  const InModule here(path);
+Tensor LayerNorm::operator()(const Tensor& x, CallSite at) const {
+  const InModule here(path, at);
   return layer_norm(x, gain, bias, eps);
 }
 
@@ -31,8 +31,8 @@ RMSNorm::RMSNorm(const Scope& scope, std::int64_t width, double epsilon)
       eps(epsilon),
       path(scope.path()) {}
 
-Tensor RMSNorm::operator()(const Tensor& x) const {
-  const InModule here(path);
+Tensor RMSNorm::operator()(const Tensor& x, CallSite at) const {
+  const InModule here(path, at);
   return rms_norm(x, gain, eps);
 }
 
@@ -53,9 +53,9 @@ Norm::Norm(const Scope& scope, std::int64_t width, const NormOptions& given)
   }
 }
 
-Tensor Norm::operator()(const Tensor& x) const {
+Tensor Norm::operator()(const Tensor& x, CallSite at) const {
   if (options.kind == NormKind::none) return x;
-  const InModule here(path);
+  const InModule here(path, at);
   const Tensor scale = gain.defined() ? Tensor(gain) : ones;
   if (options.kind == NormKind::rms) return rms_norm(x, scale, options.eps);
   return layer_norm(x, scale, bias.defined() ? Tensor(bias) : zeros, options.eps);

@@ -42,8 +42,8 @@ LearnedPositions::LearnedPositions(const Scope& scope, std::int64_t max_length, 
                          init)),
       path(scope.path()) {}
 
-Tensor LearnedPositions::operator()(const Tensor& x) const {
-  const InModule here(path);
+Tensor LearnedPositions::operator()(const Tensor& x, CallSite at) const {
+  const InModule here(path, at);
   const std::int64_t rows = weight.shape()[0];
   const std::int64_t width = weight.shape()[1];
   detail::check_sequence("learned_positions", "x", x, width);

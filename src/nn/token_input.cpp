@@ -67,8 +67,8 @@ TokenInput::TokenInput(const Scope& scope, const TokenInputOptions& given)
   if (options.norm) norm.emplace(scope / "input_norm", options.width, *options.norm);
 }
 
-Tensor TokenInput::operator()(const Tensor& ids, Rng* rng, std::int64_t first) const {
-  const InModule here(path);
+Tensor TokenInput::operator()(const Tensor& ids, Rng* rng, std::int64_t first, CallSite at) const {
+  const InModule here(path, at);
   detail::check_dtype("token_input", ids, DType::i64, "ids");
   if (ids.rank() != 2) {
     detail::fail<ShapeError>(

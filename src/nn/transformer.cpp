@@ -21,8 +21,8 @@ MultiHeadResult attend(const MultiHeadAttention& attention, const Tensor& query,
 }
 
 LayerResult run(const TransformerLayer& layer, const Tensor& x, const Mask& mask,
-                const Memory& memory, Rng* rng, bool want_weights) {
-  const InModule here(layer.path);
+                const Memory& memory, Rng* rng, bool want_weights, CallSite at) {
+  const InModule here(layer.path, at);
   if (layer.cross.has_value() != memory.states.defined()) {
     detail::fail<ValueError>(layer.cross ? "transformer_layer: this layer attends to a memory, and "
                                            "none is given; pass the encoder's output"
@@ -57,11 +57,11 @@ LayerResult run(const TransformerLayer& layer, const Tensor& x, const Mask& mask
 }
 
 StackResult run(const TransformerStack& stack, const Tensor& x, const Mask& mask,
-                const Memory& memory, Rng* rng, bool want_weights) {
-  const InModule here(stack.path);
+                const Memory& memory, Rng* rng, bool want_weights, CallSite at) {
+  const InModule here(stack.path, at);
   StackResult result{x, {}, {}};
   for (const TransformerLayer& layer : stack.layers) {
-    LayerResult next = run(layer, result.output, mask, memory, rng, want_weights);
+    LayerResult next = run(layer, result.output, mask, memory, rng, want_weights, at);
     result.output = std::move(next.output);
     if (!want_weights) continue;
     result.weights.push_back(std::move(next.weights));
@@ -142,18 +142,19 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerOptions&
   }
 }
 
-Tensor TransformerLayer::operator()(const Tensor& x, const Mask& mask, Rng* rng) const {
-  return run(*this, x, mask, {}, rng, false).output;
+Tensor TransformerLayer::operator()(const Tensor& x, const Mask& mask, Rng* rng,
+                                    CallSite at) const {
+  return run(*this, x, mask, {}, rng, false, at).output;
 }
 
 Tensor TransformerLayer::operator()(const Tensor& x, const Mask& mask, const Memory& memory,
-                                    Rng* rng) const {
-  return run(*this, x, mask, memory, rng, false).output;
+                                    Rng* rng, CallSite at) const {
+  return run(*this, x, mask, memory, rng, false, at).output;
 }
 
 LayerResult TransformerLayer::with_weights(const Tensor& x, const Mask& mask, const Memory& memory,
-                                           Rng* rng) const {
-  return run(*this, x, mask, memory, rng, true);
+                                           Rng* rng, CallSite at) const {
+  return run(*this, x, mask, memory, rng, true, at);
 }
 
 TransformerStack::TransformerStack(const Scope& scope, const TransformerOptions& options,
@@ -168,18 +169,19 @@ TransformerStack::TransformerStack(const Scope& scope, const TransformerOptions&
   }
 }
 
-Tensor TransformerStack::operator()(const Tensor& x, const Mask& mask, Rng* rng) const {
-  return run(*this, x, mask, {}, rng, false).output;
+Tensor TransformerStack::operator()(const Tensor& x, const Mask& mask, Rng* rng,
+                                    CallSite at) const {
+  return run(*this, x, mask, {}, rng, false, at).output;
 }
 
 Tensor TransformerStack::operator()(const Tensor& x, const Mask& mask, const Memory& memory,
-                                    Rng* rng) const {
-  return run(*this, x, mask, memory, rng, false).output;
+                                    Rng* rng, CallSite at) const {
+  return run(*this, x, mask, memory, rng, false, at).output;
 }
 
 StackResult TransformerStack::with_weights(const Tensor& x, const Mask& mask, const Memory& memory,
-                                           Rng* rng) const {
-  return run(*this, x, mask, memory, rng, true);
+                                           Rng* rng, CallSite at) const {
+  return run(*this, x, mask, memory, rng, true, at);
 }
 
 }  // namespace tapehead

@@ -40,28 +40,32 @@ Tensor with_number(const char* op, const Tensor& x, double number, F f) {
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b) {
+Tensor add(const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   Tensor y = arithmetic("add", a, b, [](auto u, auto v) { return u + v; });
   return record("add", y)
       .input(a, [s = a.shape()](const Tensor& dy) { return sum_to(dy, s); })
       .input(b, [s = b.shape()](const Tensor& dy) { return sum_to(dy, s); });
 }
 
-Tensor sub(const Tensor& a, const Tensor& b) {
+Tensor sub(const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   Tensor y = arithmetic("sub", a, b, [](auto u, auto v) { return u - v; });
   return record("sub", y)
       .input(a, [s = a.shape()](const Tensor& dy) { return sum_to(dy, s); })
       .input(b, [s = b.shape()](const Tensor& dy) { return sum_to(-dy, s); });
 }
 
-Tensor mul(const Tensor& a, const Tensor& b) {
+Tensor mul(const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   Tensor y = arithmetic("mul", a, b, [](auto u, auto v) { return u * v; });
   return record("mul", y)
       .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain(dy, b), s); })
       .input(b, [s = b.shape(), a](const Tensor& dy) { return sum_to(chain(dy, a), s); });
 }
 
-Tensor div(const Tensor& a, const Tensor& b) {
+Tensor div(const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   Tensor y = arithmetic("div", a, b, [](auto u, auto v) { return u / v; });
   return record("div", y)
       .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain_over(dy, b), s); })
@@ -70,34 +74,41 @@ Tensor div(const Tensor& a, const Tensor& b) {
       });
 }
 
-Tensor neg(const Tensor& x) {
+Tensor neg(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = with_number("neg", x, 0, [](auto v, auto) { return -v; });
   return record("neg", y).input(x, [](const Tensor& dy) { return -dy; });
 }
 
-Tensor scale(const Tensor& x, double factor) {
+Tensor scale(const Tensor& x, double factor, CallSite at) {
+  const OpCall call(at);
   Tensor y = with_number("scale", x, factor, [](auto v, auto c) { return c * v; });
   return record("scale", y).input(x, [factor](const Tensor& dy) { return scale(dy, factor); });
 }
 
-Tensor shift(const Tensor& x, double amount) {
+Tensor shift(const Tensor& x, double amount, CallSite at) {
+  const OpCall call(at);
   Tensor y = with_number("shift", x, amount, [](auto v, auto c) { return v + c; });
   return record("shift", y).input(x, [](const Tensor& dy) { return dy; });
 }
 
-Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
-Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
-Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
-Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-Tensor operator-(const Tensor& x) { return neg(x); }
-Tensor operator+(const Tensor& a, double b) { return shift(a, b); }
-Tensor operator+(double a, const Tensor& b) { return shift(b, a); }
-Tensor operator-(const Tensor& a, double b) { return shift(a, -b); }
-Tensor operator-(double a, const Tensor& b) { return shift(neg(b), a); }
-Tensor operator*(const Tensor& a, double b) { return scale(a, b); }
-Tensor operator*(double a, const Tensor& b) { return scale(b, a); }
-Tensor operator/(const Tensor& a, double b) { return div(a, full({}, b, a.dtype())); }
-Tensor operator/(double a, const Tensor& b) { return div(full({}, a, b.dtype()), b); }
+Tensor operator+(const Operand& a, const Tensor& b) { return add(a.tensor(), b, a.at()); }
+Tensor operator-(const Operand& a, const Tensor& b) { return sub(a.tensor(), b, a.at()); }
+Tensor operator*(const Operand& a, const Tensor& b) { return mul(a.tensor(), b, a.at()); }
+Tensor operator/(const Operand& a, const Tensor& b) { return div(a.tensor(), b, a.at()); }
+Tensor operator-(const Operand& x) { return neg(x.tensor(), x.at()); }
+Tensor operator+(const Operand& a, double b) { return shift(a.tensor(), b, a.at()); }
+Tensor operator+(double a, const Operand& b) { return shift(b.tensor(), a, b.at()); }
+Tensor operator-(const Operand& a, double b) { return shift(a.tensor(), -b, a.at()); }
+Tensor operator-(double a, const Operand& b) { return shift(neg(b.tensor(), b.at()), a, b.at()); }
+Tensor operator*(const Operand& a, double b) { return scale(a.tensor(), b, a.at()); }
+Tensor operator*(double a, const Operand& b) { return scale(b.tensor(), a, b.at()); }
+Tensor operator/(const Operand& a, double b) {
+  return div(a.tensor(), full({}, b, a.tensor().dtype()), a.at());
+}
+Tensor operator/(double a, const Operand& b) {
+  return div(full({}, a, b.tensor().dtype()), b.tensor(), b.at());
+}
 
 namespace detail {
 

@@ -123,12 +123,14 @@ Attention attend(const char* op, const Tensor& q, const Tensor& k, const Tensor&
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
-                 const AttentionOptions& options) {
+                 const AttentionOptions& options, CallSite at) {
+  const OpCall call(at);
   return attend("attention", q, k, v, mask, options, false).output;
 }
 
 Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 const Mask& mask, const AttentionOptions& options) {
+                                 const Mask& mask, const AttentionOptions& options, CallSite at) {
+  const OpCall call(at);
   return attend("attention_with_weights", q, k, v, mask, options, true);
 }
 
@@ -172,6 +174,10 @@ std::vector<AttentionCase> attention_cases() {
 using AttentionFunction = Attention (*)(const Tensor&, const Tensor&, const Tensor&, const Mask&,
                                         const AttentionOptions&);
 
+Attention both_results(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
+                       const AttentionOptions& options) {
+  return attention_with_weights(q, k, v, mask, options);
+}
 Attention only_output(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
                       const AttentionOptions& options) {
   return {attention(q, k, v, mask, options), Tensor()};
@@ -221,7 +227,7 @@ OpEntry attention_with_weights_entry() {
           "as attention, with the weights' own cotangent added to dP",
           true,
           true,
-          [](DType t) { return attention_samples(t, attention_with_weights, true); }};
+          [](DType t) { return attention_samples(t, both_results, true); }};
 }
 
 }  // namespace detail

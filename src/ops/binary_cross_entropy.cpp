@@ -43,7 +43,8 @@ Tensor mean_loss(const Tensor& logits, const Tensor& targets) {
 
 }  // namespace
 
-Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
+Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("binary_cross_entropy", logits, "logits");
   detail::check_same_dtype("binary_cross_entropy", logits, targets);
   detail::check_same_shape("binary_cross_entropy", logits, targets, "logits", "targets");

@@ -121,7 +121,7 @@ std::vector<OpSample> binary_samples(DType dtype,
 }
 
 std::vector<OpSample> reduction_samples(DType dtype,
-                                        Tensor (*op)(const Tensor&, const Axes&, Reduced),
+                                        Tensor (*op)(const Tensor&, const Axes&, Reduced, CallSite),
                                         bool of_nothing) {
   struct Case {
     Shape shape;
@@ -145,7 +145,7 @@ std::vector<OpSample> reduction_samples(DType dtype,
   for (const Case& c : cases) {
     OpSample sample{c.name, {apart_values(c.shape, dtype, 1)}};
     sample.call = [op, axes = c.axes, reduced = c.reduced](const std::vector<Tensor>& x) {
-      return std::vector<Tensor>{op(x[0], axes, reduced)};
+      return std::vector<Tensor>{op(x[0], axes, reduced, {})};
     };
     samples.push_back(std::move(sample));
   }

@@ -40,7 +40,7 @@ namespace tapehead::detail {
 
 // Over all axes, one, several, and axes of size 0; of_nothing: also over an axis of size 0.
 [[nodiscard]] std::vector<OpSample> reduction_samples(
-    DType dtype, Tensor (*op)(const Tensor&, const Axes&, Reduced), bool of_nothing);
+    DType dtype, Tensor (*op)(const Tensor&, const Axes&, Reduced, CallSite), bool of_nothing);
 
 // factories.cpp
 OpEntry tensor_entry();

@@ -30,7 +30,8 @@ void check_list(const char* op, const std::vector<Tensor>& xs) {
 
 }  // namespace
 
-Tensor concat(const std::vector<Tensor>& xs, int axis) {
+Tensor concat(const std::vector<Tensor>& xs, int axis, CallSite at) {
+  const OpCall call(at);
   check_list("concat", xs);
   const int along = xs[0].shape().axis(axis, "concat: axis");
   std::int64_t total = 0;
@@ -68,7 +69,8 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   return Tensor(std::move(recorder));
 }
 
-Tensor stack(const std::vector<Tensor>& xs, int axis) {
+Tensor stack(const std::vector<Tensor>& xs, int axis, CallSite at) {
+  const OpCall call(at);
   check_list("stack", xs);
   const Shape& shape = xs[0].shape();
   const int rank = shape.rank() + 1;

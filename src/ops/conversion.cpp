@@ -39,7 +39,8 @@ Tensor converted(const Tensor& x) {
 
 }  // namespace
 
-Tensor cast(const Tensor& x, DType dtype) {
+Tensor cast(const Tensor& x, DType dtype, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("cast", x);
   if (x.dtype() == dtype) return x;
   Tensor y = detail::with_any(x.dtype(), [&](auto from) {

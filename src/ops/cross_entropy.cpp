@@ -204,7 +204,8 @@ CrossEntropy with_mean(const Tensor& sum, std::int64_t count) {
 }  // namespace
 
 CrossEntropy cross_entropy_sums(const Tensor& logits, const Tensor& targets,
-                                const CrossEntropyOptions& options) {
+                                const CrossEntropyOptions& options, CallSite at) {
+  const OpCall call(at);
   const std::int64_t count = checked_count(logits, targets, options);
   return with_mean(recording_differentiable() ? cross_entropy_composition(logits, targets, options)
                                               : fused_sum(logits, targets, options),
@@ -212,7 +213,8 @@ CrossEntropy cross_entropy_sums(const Tensor& logits, const Tensor& targets,
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
-                     const CrossEntropyOptions& options) {
+                     const CrossEntropyOptions& options, CallSite at) {
+  const OpCall call(at);
   return cross_entropy_sums(logits, targets, options).mean;
 }
 

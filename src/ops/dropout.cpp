@@ -68,7 +68,8 @@ Tensor keep_scaled(const Tensor& x, const Tensor& kept, double factor) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double p, Rng& rng) {
+Tensor dropout(const Tensor& x, double p, Rng& rng, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("dropout", x);
   if (!(p >= 0 && p <= 1)) {
     detail::fail<ValueError>(

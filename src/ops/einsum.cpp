@@ -247,7 +247,8 @@ Tensor contracted(const Labelled& a, const Labelled& b, const std::string& y) {
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, const Tensor& a, const Tensor& b) {
+Tensor einsum(std::string_view equation, const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("einsum", a, "a");
   detail::check_floating("einsum", b, "b");
   detail::check_same_dtype("einsum", a, b);

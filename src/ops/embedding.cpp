@@ -93,7 +93,8 @@ Tensor embedding_gradient(const Tensor& dy, const Tensor& ids, const Shape& tabl
 
 }  // namespace
 
-Tensor embedding(const Tensor& table, const Tensor& ids) {
+Tensor embedding(const Tensor& table, const Tensor& ids, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("embedding", table, "the table");
   detail::check_defined("embedding", ids, "ids");
   if (table.rank() != 2) {

@@ -65,12 +65,14 @@ void argmax_run(const T* x, std::int64_t* best, const detail::ReduceRun& run) {
 
 }  // namespace
 
-Tensor max(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor max(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   return extremum("max", x, axes, reduced, -std::numeric_limits<double>::infinity(),
                   [](auto a, auto b) { return a > b; });
 }
 
-Tensor min(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor min(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   return extremum("min", x, axes, reduced, std::numeric_limits<double>::infinity(),
                   [](auto a, auto b) { return a < b; });
 }
@@ -90,12 +92,12 @@ Tensor argmax(const Tensor& x, int axis, Reduced reduced) {
 namespace detail {
 namespace {
 
-std::vector<OpSample> extremum_samples(DType dtype,
-                                       Tensor (*op)(const Tensor&, const Axes&, Reduced)) {
+std::vector<OpSample> extremum_samples(DType dtype, Tensor (*op)(const Tensor&, const Axes&,
+                                                                 Reduced, CallSite)) {
   std::vector<OpSample> samples = reduction_samples(dtype, op, false);
   OpSample tie{"tie", {tensor({{1, 1, 1}, {-2, -2, -2}}, dtype)}};
   tie.call = [op](const std::vector<Tensor>& x) {
-    return std::vector<Tensor>{op(x[0], 1, Reduced::drop)};
+    return std::vector<Tensor>{op(x[0], 1, Reduced::drop, {})};
   };
   tie.kink = true;
   samples.push_back(std::move(tie));

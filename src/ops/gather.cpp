@@ -64,7 +64,8 @@ void for_lines(const Shape& x, const Tensor& index, int axis, F f) {
 
 }  // namespace
 
-Tensor gather(const Tensor& x, int axis, const Tensor& index) {
+Tensor gather(const Tensor& x, int axis, const Tensor& index, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("gather", x);
   const int along = check("gather", x, axis, index);
   Tensor y = detail::empty(index.shape(), x.dtype());
@@ -73,14 +74,16 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
     const T* from = detail::in<T>(x);
     T* to = detail::out<T>(y);
     for_lines(x.shape(), index, along,
-              [&](std::int64_t at, std::int64_t at_x) { to[at] = from[at_x]; });
+              [&](std::int64_t i, std::int64_t at_x) { to[i] = from[at_x]; });
   });
   return record("gather", y).input(x, [along, index, shape = x.shape()](const Tensor& dy) {
     return scatter_add(zeros(shape, dy.dtype()), along, index, dy);
   });
 }
 
-Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source) {
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+                   CallSite at) {
+  const OpCall call(at);
   detail::check_floating("scatter_add", x);
   detail::check_floating("scatter_add", source, "source");
   detail::check_same_dtype("scatter_add", x, source);
@@ -93,7 +96,7 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
     T* to = detail::out<T>(y);
     detail::copy_runs(detail::in<T>(x), x.size(), to, x.size(), 1, x.size());
     for_lines(x.shape(), index, along,
-              [&](std::int64_t at, std::int64_t at_y) { to[at_y] += from[at]; });
+              [&](std::int64_t i, std::int64_t at_y) { to[at_y] += from[i]; });
   });
   return record("scatter_add", y)
       .input(x, [](const Tensor& dy) { return dy; })

@@ -49,7 +49,8 @@ inline T gelu_tanh_slope(T far) {
 
 }  // namespace
 
-Tensor erf(const Tensor& x) {
+Tensor erf(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("erf", x, [](auto v) { return std::erf(v); });
   return record("erf", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
@@ -59,7 +60,8 @@ Tensor erf(const Tensor& x) {
   });
 }
 
-Tensor gelu(const Tensor& x) {
+Tensor gelu(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("gelu", x, [](auto v) { return v * vector_normal_cdf(v); });
   return record("gelu", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
@@ -74,7 +76,8 @@ Tensor gelu(const Tensor& x) {
   });
 }
 
-Tensor gelu_tanh(const Tensor& x) {
+Tensor gelu_tanh(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y =
       map_float("gelu_tanh", x, [](auto v) { return decltype(v)(0.5) * v * (1 + inner_tanh(v)); });
   return record("gelu_tanh", y).input(x, [x](const Tensor& dy) {
@@ -105,15 +108,17 @@ OpEntry bell(const char* name, const char* formula, const char* derivative,
 
 OpEntry erf_entry() {
   return bell("erf", "y = 2/sqrt(pi) * integral of e^(-t^2), 0..x", "dx = dy * 2/sqrt(pi) e^(-x^2)",
-              erf);
+              [](const Tensor& x) { return erf(x); });
 }
 OpEntry gelu_entry() {
   return bell("gelu", "y = x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2",
-              "dx = dy * (Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi))", gelu);
+              "dx = dy * (Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi))",
+              [](const Tensor& x) { return gelu(x); });
 }
 OpEntry gelu_tanh_entry() {
   return bell("gelu_tanh", "y = x (1 + t) / 2, t = tanh(sqrt(2/pi) (x + 0.044715 x^3))",
-              "dx = dy * ((1 + t) / 2 + x (1 - t^2) sqrt(2/pi) (1 + 0.134145 x^2) / 2)", gelu_tanh);
+              "dx = dy * ((1 + t) / 2 + x (1 - t^2) sqrt(2/pi) (1 + 0.134145 x^2) / 2)",
+              [](const Tensor& x) { return gelu_tanh(x); });
 }
 
 }  // namespace detail

@@ -42,7 +42,8 @@ Tensor exchanged(const char* op, const Tensor& x, const Shape& result, std::int6
 
 }  // namespace
 
-Tensor split_heads(const Tensor& x, std::int64_t heads) {
+Tensor split_heads(const Tensor& x, std::int64_t heads, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("split_heads", x);
   if (x.rank() != 3) {
     detail::fail<ShapeError>(
@@ -62,7 +63,8 @@ Tensor split_heads(const Tensor& x, std::int64_t heads) {
       .input(x, [](const Tensor& dy) { return merge_heads(dy); });
 }
 
-Tensor merge_heads(const Tensor& x) {
+Tensor merge_heads(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("merge_heads", x);
   if (x.rank() != 4) {
     detail::fail<ShapeError>(fmt::format(

@@ -222,7 +222,9 @@ Tensor rms_norm_composition(const Tensor& x, const Tensor& gain, double eps) {
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps,
+                  CallSite at) {
+  const OpCall call(at);
   check_norm("layer_norm", x, eps);
   check_column("layer_norm", x, gain, "gain");
   check_column("layer_norm", x, bias, "bias");
@@ -238,7 +240,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   });
 }
 
-Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, CallSite at) {
+  const OpCall call(at);
   check_norm("rms_norm", x, eps);
   check_column("rms_norm", x, gain, "gain");
   if (recording_differentiable()) return rms_norm_composition(x, gain, eps);

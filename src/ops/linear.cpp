@@ -89,8 +89,12 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& weight) { return affine(x, weight, nullptr); }
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, CallSite at) {
+  const OpCall call(at);
+  return affine(x, weight, nullptr);
+}
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, CallSite at) {
+  const OpCall call(at);
   return affine(x, weight, &bias);
 }
 

@@ -52,7 +52,8 @@ Tensor masked_softmax_gradient(const Tensor& y, const Tensor& dy) {
 
 }  // namespace
 
-Tensor masked_softmax(const Tensor& scores, const Mask& mask) {
+Tensor masked_softmax(const Tensor& scores, const Mask& mask, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("masked_softmax", scores, "scores");
   if (scores.rank() != 4) {
     detail::fail<ShapeError>(

@@ -163,7 +163,8 @@ Tensor with_rows_folded(const Tensor& x, std::int64_t count) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, CallSite at) {
+  const OpCall call(at);
   const Sizes s = checked(a, b, options);
   detail::check_gemm_sizes("matmul", s.m, s.n, s.k);
   Tensor y = detail::with_float("matmul", a.dtype(), [&](auto zero) {

@@ -23,7 +23,8 @@ Tensor mean_squared(const Tensor& prediction, const Tensor& target) {
 
 }  // namespace
 
-Tensor mse(const Tensor& prediction, const Tensor& target) {
+Tensor mse(const Tensor& prediction, const Tensor& target, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("mse", prediction, "prediction");
   detail::check_same_dtype("mse", prediction, target);
   detail::check_same_shape("mse", prediction, target, "prediction", "target");

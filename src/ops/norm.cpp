@@ -16,7 +16,8 @@
 
 namespace tapehead {
 
-Tensor norm(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor norm(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("norm", x);
   const detail::ReduceAxes over = detail::reduce_axes("norm", x, axes, reduced);
   Tensor y = detail::with_float("norm", x.dtype(), [&](auto zero) {
@@ -80,7 +81,8 @@ Tensor shares(const Tensor& x, const Tensor& y, const Axes& axes) {
 
 }  // namespace
 
-Tensor logsumexp(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor logsumexp(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("logsumexp", x);
   const detail::ReduceAxes over = detail::reduce_axes("logsumexp", x, axes, reduced);
   Tensor y = detail::with_float("logsumexp", x.dtype(), [&](auto zero) {

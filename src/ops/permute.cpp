@@ -194,7 +194,8 @@ std::vector<int> checked_order(const Tensor& x, const std::vector<int>& order) {
 
 }  // namespace
 
-Tensor permute(const Tensor& x, const std::vector<int>& order) {
+Tensor permute(const Tensor& x, const std::vector<int>& order, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("permute", x);
   const std::vector<int> axes = checked_order(x, order);
   std::vector<int> inverse(axes.size());
@@ -204,7 +205,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& order) {
       .input(x, [inverse = std::move(inverse)](const Tensor& dy) { return permute(dy, inverse); });
 }
 
-Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
+Tensor transpose(const Tensor& x, int axis_a, int axis_b, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("transpose", x);
   const int first = x.shape().axis(axis_a, "transpose: axis");
   const int second = x.shape().axis(axis_b, "transpose: axis");

@@ -23,18 +23,21 @@ using detail::chain;
 using detail::chain_over;
 using detail::map_float;
 
-Tensor exp(const Tensor& x) {
+Tensor exp(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("exp", x, [](auto v) { return detail::vector_exp(v); });
   return record("exp", y).input(
       x, [](const Tensor& power, const Tensor& dy) { return chain(dy, power); });
 }
 
-Tensor log(const Tensor& x) {
+Tensor log(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("log", x, [](auto v) { return std::log(v); });
   return record("log", y).input(x, [x](const Tensor& dy) { return chain_over(dy, x); });
 }
 
-Tensor sqrt(const Tensor& x) {
+Tensor sqrt(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("sqrt", x, [](auto v) { return std::sqrt(v); });
   return record("sqrt", y).input(
       x, [](const Tensor& root, const Tensor& dy) { return chain_over(0.5 * dy, root); });
@@ -52,7 +55,8 @@ Tensor power(const Tensor& x, double exponent) {
 
 }  // namespace
 
-Tensor pow(const Tensor& x, double exponent) {
+Tensor pow(const Tensor& x, double exponent, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("pow", x);
   if (std::isnan(exponent)) detail::fail<ValueError>("pow: the exponent is NaN; give a number");
   return record("pow", power(x, exponent)).input(x, [x, exponent](const Tensor& dy) {

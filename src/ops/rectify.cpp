@@ -37,7 +37,8 @@ Tensor larger_share(const Tensor& dy, const Tensor& mine, const Tensor& other) {
 
 }  // namespace
 
-Tensor relu(const Tensor& x) {
+Tensor relu(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("relu", x, [](auto v) { return v <= 0 ? decltype(v)(0) : v; });
   return record("relu", y).input(x, [](const Tensor& kept, const Tensor& dy) {
     return piecewise("relu gradient", dy, kept,
@@ -45,7 +46,8 @@ Tensor relu(const Tensor& x) {
   });
 }
 
-Tensor maximum(const Tensor& x, double floor) {
+Tensor maximum(const Tensor& x, double floor, CallSite at) {
+  const OpCall call(at);
   if (std::isnan(floor)) detail::fail<ValueError>("maximum: the number is NaN; give a number");
   Tensor y = map_float("maximum", x, [floor](auto v) {
     const auto c = static_cast<decltype(v)>(floor);
@@ -58,7 +60,8 @@ Tensor maximum(const Tensor& x, double floor) {
   });
 }
 
-Tensor clamp(const Tensor& x, double low, double high) {
+Tensor clamp(const Tensor& x, double low, double high, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("clamp", x);
   if (!(low <= high)) {
     detail::fail<ValueError>(
@@ -77,7 +80,8 @@ Tensor clamp(const Tensor& x, double low, double high) {
   });
 }
 
-Tensor abs(const Tensor& x) {
+Tensor abs(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("abs", x, [](auto v) { return std::abs(v); });
   return record("abs", y).input(x, [x](const Tensor& dy) {
     return piecewise("abs gradient", dy, x, [](auto g, auto v) {
@@ -86,7 +90,8 @@ Tensor abs(const Tensor& x) {
   });
 }
 
-Tensor sign(const Tensor& x) {
+Tensor sign(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("sign", x, [](auto v) {
     using T = decltype(v);
     return v > 0 ? T(1) : v < 0 ? T(-1) : v;
@@ -94,7 +99,8 @@ Tensor sign(const Tensor& x) {
   return record("sign", y).input(x, [](const Tensor& dy) { return zeros(dy.shape(), dy.dtype()); });
 }
 
-Tensor maximum(const Tensor& a, const Tensor& b) {
+Tensor maximum(const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   detail::check_same_dtype("maximum", a, b);
   Tensor y = detail::with_float("maximum", a.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -11,7 +11,8 @@
 namespace tapehead {
 
 // Shares the buffer: there is nothing to copy.
-Tensor reshape(const Tensor& x, const Shape& shape) {
+Tensor reshape(const Tensor& x, const Shape& shape, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("reshape", x);
   if (x.shape() == shape) return x;
   if (x.size() != shape.size()) {
@@ -23,7 +24,8 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
       .input(x, [s = x.shape()](const Tensor& dy) { return reshape(dy, s); });
 }
 
-Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+Tensor broadcast_to(const Tensor& x, const Shape& shape, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("broadcast_to", x);
   if (x.shape() == shape) return x;
   // x with sizes of 1 in front, so that the ranks are equal.

@@ -23,7 +23,8 @@ Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b, const S
 
 }  // namespace
 
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, CallSite at) {
+  const OpCall call(at);
   detail::check_boolean("where", condition, "the condition");
   detail::check_same_dtype("where", a, b);
   const Shape shape = detail::broadcast_shape(
@@ -38,7 +39,8 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
       });
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& blocked, double value) {
+Tensor masked_fill(const Tensor& x, const Tensor& blocked, double value, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("masked_fill", x);
   detail::check_boolean("masked_fill", blocked, "the mask");
   if (detail::broadcast_shape("masked_fill", blocked.shape(), x.shape()) != x.shape()) {

@@ -32,7 +32,8 @@ T softplus_of(T x) {
 
 }  // namespace
 
-Tensor sigmoid(const Tensor& x) {
+Tensor sigmoid(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("sigmoid", x, [](auto v) { return vector_sigmoid(v); });
   return record("sigmoid", y).input(x, [](const Tensor& s, const Tensor& dy) {
     return slope_gradient(
@@ -41,7 +42,8 @@ Tensor sigmoid(const Tensor& x) {
   });
 }
 
-Tensor tanh(const Tensor& x) {
+Tensor tanh(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("tanh", x, [](auto v) { return vector_tanh(v); });
   return record("tanh", y).input(x, [](const Tensor& t, const Tensor& dy) {
     return slope_gradient(
@@ -50,7 +52,8 @@ Tensor tanh(const Tensor& x) {
   });
 }
 
-Tensor softplus(const Tensor& x) {
+Tensor softplus(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("softplus", x, [](auto v) { return softplus_of(v); });
   return record("softplus", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
@@ -59,7 +62,8 @@ Tensor softplus(const Tensor& x) {
   });
 }
 
-Tensor silu(const Tensor& x) {
+Tensor silu(const Tensor& x, CallSite at) {
+  const OpCall call(at);
   Tensor y = map_float("silu", x, [](auto v) { return v * vector_sigmoid(v); });
   return record("silu", y).input(x, [x](const Tensor& dy) {
     return slope_gradient(
@@ -91,16 +95,20 @@ OpEntry logistic(const char* name, const char* formula, const char* derivative,
 }  // namespace
 
 OpEntry sigmoid_entry() {
-  return logistic("sigmoid", "y = 1 / (1 + e^-x)", "dx = dy * y (1 - y)", sigmoid);
+  return logistic("sigmoid", "y = 1 / (1 + e^-x)", "dx = dy * y (1 - y)",
+                  [](const Tensor& x) { return sigmoid(x); });
 }
 OpEntry tanh_entry() {
-  return logistic("tanh", "y = (e^x - e^-x) / (e^x + e^-x)", "dx = dy * (1 - y^2)", tanh);
+  return logistic("tanh", "y = (e^x - e^-x) / (e^x + e^-x)", "dx = dy * (1 - y^2)",
+                  [](const Tensor& x) { return tanh(x); });
 }
 OpEntry softplus_entry() {
-  return logistic("softplus", "y = ln(1 + e^x)", "dx = dy * sigmoid(x)", softplus);
+  return logistic("softplus", "y = ln(1 + e^x)", "dx = dy * sigmoid(x)",
+                  [](const Tensor& x) { return softplus(x); });
 }
 OpEntry silu_entry() {
-  return logistic("silu", "y = x s, s = sigmoid(x)", "dx = dy * s (1 + x (1 - s))", silu);
+  return logistic("silu", "y = x s, s = sigmoid(x)", "dx = dy * s (1 + x (1 - s))",
+                  [](const Tensor& x) { return silu(x); });
 }
 
 }  // namespace detail

@@ -48,7 +48,8 @@ T filling(double value, DType dtype) {
 
 }  // namespace
 
-Tensor slice(const Tensor& x, int axis, std::int64_t begin, std::int64_t end) {
+Tensor slice(const Tensor& x, int axis, std::int64_t begin, std::int64_t end, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("slice", x);
   const int along = x.shape().axis(axis, "slice: axis");
   const std::int64_t size = x.dim(along);
@@ -65,7 +66,8 @@ Tensor slice(const Tensor& x, int axis, std::int64_t begin, std::int64_t end) {
       });
 }
 
-std::vector<Tensor> split(const Tensor& x, int axis, std::int64_t parts) {
+std::vector<Tensor> split(const Tensor& x, int axis, std::int64_t parts, CallSite at) {
+  const OpCall call(at);
   detail::check_defined("split", x);
   const int along = x.shape().axis(axis, "split: axis");
   const std::int64_t size = x.dim(along);
@@ -87,7 +89,9 @@ std::vector<Tensor> split(const Tensor& x, int axis, std::int64_t parts) {
   return result;
 }
 
-Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after, double value) {
+Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after, double value,
+           CallSite at) {
+  const OpCall call(at);
   detail::check_defined("pad", x);
   const int along = x.shape().axis(axis, "pad: axis");
   const std::int64_t size = x.dim(along);

@@ -156,7 +156,8 @@ Tensor log_softmax_gradient(int axis, const Tensor& y, const Tensor& dy) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int axis) {
+Tensor softmax(const Tensor& x, int axis, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("softmax", x);
   const int along_axis = x.shape().axis(axis, "softmax: axis");
   Tensor y = detail::with_float("softmax", x.dtype(), [&](auto zero) {
@@ -167,7 +168,8 @@ Tensor softmax(const Tensor& x, int axis) {
   });
 }
 
-Tensor log_softmax(const Tensor& x, int axis) {
+Tensor log_softmax(const Tensor& x, int axis, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("log_softmax", x);
   const int along_axis = x.shape().axis(axis, "log_softmax: axis");
   Tensor y = detail::with_float("log_softmax", x.dtype(), [&](auto zero) {
@@ -234,7 +236,10 @@ OpEntry softmax_entry() {
           "dx_i = y_i (dy_i - sum_j y_j dy_j)",
           true,
           true,
-          [](DType t) { return softmax_samples(t, softmax, softmax_composition); }};
+          [](DType t) {
+            return softmax_samples(
+                t, [](const Tensor& x, int axis) { return softmax(x, axis); }, softmax_composition);
+          }};
 }
 OpEntry log_softmax_entry() {
   return {"log_softmax",
@@ -243,7 +248,11 @@ OpEntry log_softmax_entry() {
           "dx_i = dy_i - e^(y_i) sum_j dy_j",
           true,
           true,
-          [](DType t) { return softmax_samples(t, log_softmax, log_softmax_composition); }};
+          [](DType t) {
+            return softmax_samples(
+                t, [](const Tensor& x, int axis) { return log_softmax(x, axis); },
+                log_softmax_composition);
+          }};
 }
 
 }  // namespace detail

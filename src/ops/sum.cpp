@@ -25,7 +25,8 @@ Tensor sum_over(const Tensor& x, const detail::ReduceAxes& over) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor sum(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("sum", x);
   const detail::ReduceAxes over = detail::reduce_axes("sum", x, axes, reduced);
   Tensor y = sum_over(x, over);
@@ -34,7 +35,8 @@ Tensor sum(const Tensor& x, const Axes& axes, Reduced reduced) {
   });
 }
 
-Tensor mean(const Tensor& x, const Axes& axes, Reduced reduced) {
+Tensor mean(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
+  const OpCall call(at);
   detail::check_floating("mean", x);
   const detail::ReduceAxes over = detail::reduce_axes("mean", x, axes, reduced);
   detail::check_not_empty("mean", x, over);

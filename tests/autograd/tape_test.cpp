@@ -4,6 +4,8 @@
 #include <optional>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include <tapehead/ops.hpp>
 #include <tapehead/params.hpp>
 #include <tapehead/system.hpp>
@@ -376,6 +378,7 @@ TEST_CASE("the hook replaces what a gradient function returned") {
 
 TEST_CASE("a tape prints its nodes, and errors name the module") {
   th::Tape tape;
+  const int line = __LINE__ + 1;
   const Tensor x = tape.watch(f64({1, 2}));
   {
     const th::InModule here("encoder.ffn");
@@ -384,9 +387,12 @@ TEST_CASE("a tape prints its nodes, and errors name the module") {
                       ContainsSubstring("2 is not 3") && ContainsSubstring("\n  in encoder.ffn"));
   }
   CHECK(to_string(tape) ==
-        "    0  watched            f64[2]                 ()\n"
-        "    1  mul                f64[2]                 (0, 0)  encoder.ffn\n"
-        "    2  sum                f64[]                  (1)  encoder.ffn\n");
+        fmt::format("    0  watched            f64[2]                 ()  (tape_test.cpp:{})\n"
+                    "    1  mul                f64[2]                 (0, 0)  encoder.ffn  "
+                    "(tape_test.cpp:{})\n"
+                    "    2  sum                f64[]                  (1)  encoder.ffn  "
+                    "(tape_test.cpp:{})\n",
+                    line, line + 3, line + 3));
   CHECK_THROWS_AS(tape.node(3), th::IndexError);
 }
 

@@ -67,7 +67,7 @@ double log_of_sum(const std::vector<double>& v) {
 TEST_CASE("reductions over every set of axes") {
   struct Case {
     const char* name;
-    Tensor (*op)(const Tensor&, const Axes&, Reduced);
+    Tensor (*op)(const Tensor&, const Axes&, Reduced, CallSite);
     double (*by_hand)(const std::vector<double>&);
   };
   const Case cases[] = {
@@ -86,7 +86,7 @@ TEST_CASE("reductions over every set of axes") {
     for (const Case& c : cases) {
       for (const auto& axes : axis_sets) {
         INFO(c.name << " over " << axes.size() << " axes");
-        const Tensor y = c.op(x, Axes(axes), Reduced::drop);
+        const Tensor y = c.op(x, Axes(axes), Reduced::drop, {});
         const std::vector<double> wanted = reduced_by_hand(x, axes, c.by_hand);
         REQUIRE(y.size() == static_cast<std::int64_t>(wanted.size()));
         CHECK(y.rank() == 4 - static_cast<int>(axes.size()));
@@ -95,7 +95,7 @@ TEST_CASE("reductions over every set of axes") {
           worst = std::max(worst, std::abs(y.at_flat(i) - wanted[static_cast<std::size_t>(i)]));
         }
         CHECK(worst <= (dtype == DType::f64 ? 1e-12 : 1e-5));
-        CHECK(c.op(x, Axes(axes), Reduced::keep).rank() == 4);
+        CHECK(c.op(x, Axes(axes), Reduced::keep, {}).rank() == 4);
       }
     }
   }

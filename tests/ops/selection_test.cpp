@@ -19,7 +19,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 TEST_CASE("every way to write relu has slope 0 at the kink") {
   const Tensor x = tensor({-1, 0, 2});
   const Tensor wanted = tensor({0, 0, 1});
-  CHECK(same_bits(gradient_of(relu, x), wanted));
+  CHECK(same_bits(gradient_of(plain<relu>, x), wanted));
   CHECK(same_bits(gradient_of([](const Tensor& v) { return maximum(v, 0); }, x), wanted));
   CHECK(same_bits(gradient_of([](const Tensor& v) { return clamp(v, 0, kInf); }, x), wanted));
   CHECK(same_bits(
@@ -38,9 +38,9 @@ TEST_CASE("clamp, maximum with a number, abs and sign") {
   CHECK(same_bits(gradient_of([](const Tensor& v) { return maximum(v, -0.5); }, x),
                   tensor({0, 0, 0, 1, 1, 1})));
   CHECK(same_bits(abs(x), tensor({3, 1, 0.5, 0, 1, 4})));
-  CHECK(same_bits(gradient_of(tapehead::abs, x), tensor({-1, -1, -1, 0, 1, 1})));
+  CHECK(same_bits(gradient_of(plain<tapehead::abs>, x), tensor({-1, -1, -1, 0, 1, 1})));
   CHECK(same_bits(sign(x), tensor({-1, -1, -1, 0, 1, 1})));
-  CHECK(same_bits(gradient_of(sign, x), zeros({6})));
+  CHECK(same_bits(gradient_of(plain<sign>, x), zeros({6})));
   CHECK_THROWS_WITH(clamp(x, 1, -1), ContainsSubstring("clamp: low must be at most high"));
   CHECK_THROWS_AS(clamp(x, kNaN, 1), ValueError);
   CHECK_THROWS_AS(maximum(x, kNaN), ValueError);
@@ -49,7 +49,8 @@ TEST_CASE("clamp, maximum with a number, abs and sign") {
 TEST_CASE("NaN stays NaN through piecewise functions, infinities pass") {
   const Tensor x = tensor({kNaN, -kInf, kInf});
   for (const TensorFunction& f :
-       {TensorFunction(relu), TensorFunction(tapehead::abs), TensorFunction(sign),
+       {TensorFunction(plain<relu>), TensorFunction(plain<tapehead::abs>),
+        TensorFunction(plain<sign>),
         TensorFunction([](const Tensor& v) { return clamp(v, 0, kInf); }),
         TensorFunction([](const Tensor& v) { return maximum(v, 0); }),
         TensorFunction([](const Tensor& v) { return maximum(v, zeros({3})); }),
@@ -58,7 +59,7 @@ TEST_CASE("NaN stays NaN through piecewise functions, infinities pass") {
   }
   CHECK(relu(x).at({1}) == 0);
   CHECK(relu(x).at({2}) == kInf);
-  CHECK(gradient_of(relu, x).at({2}) == 1);
+  CHECK(gradient_of(plain<relu>, x).at({2}) == 1);
 }
 
 TEST_CASE("maximum of two tensors shares the gradient of a tie") {
@@ -132,7 +133,7 @@ TEST_CASE("a NaN in the cotangent stays where it belongs") {
       gradient_of([&](const Tensor& x) { return masked_fill(x, logical_not(condition), 3); },
                   tensor({5, 6}), dy),
       tensor({1, 0})));
-  CHECK(same_bits(gradient_of(relu, tensor({1, -1}), dy), tensor({1, 0})));
+  CHECK(same_bits(gradient_of(plain<relu>, tensor({1, -1}), dy), tensor({1, 0})));
   // At the second element nothing of these depends on x.
   const Tensor x = tensor({1, -1});
   for (const TensorFunction& f :
@@ -142,7 +143,7 @@ TEST_CASE("a NaN in the cotangent stays where it belongs") {
         TensorFunction([](const Tensor& v) { return maximum(zeros({2}), v); })}) {
     CHECK(same_bits(gradient_of(f, x, dy), tensor({1, 0})));
   }
-  CHECK(same_bits(gradient_of(tapehead::abs, tensor({1, 0}), dy), tensor({1, 0})));
+  CHECK(same_bits(gradient_of(plain<tapehead::abs>, tensor({1, 0}), dy), tensor({1, 0})));
 }
 
 TEST_CASE("where and masked_fill copy and broadcast") {
@@ -200,15 +201,15 @@ TEST_CASE("gradients of stretched operands are summed back") {
     return std::pair<Tensor, Tensor>(gradients[wa], gradients[wb]);
   };
   const auto column =
-      both(tensor({{1}, {2}}), tensor({{10, 20, 30}}), tensor({{1, 2, 3}, {4, 5, 6}}), add);
+      both(tensor({{1}, {2}}), tensor({{10, 20, 30}}), tensor({{1, 2, 3}, {4, 5, 6}}), plain<add>);
   CHECK(same_bits(column.first, tensor({{6}, {15}})));
   CHECK(same_bits(column.second, tensor({{5, 7, 9}})));
-  const auto rows = both(ones({3, 4}), ones({1, 4}), ones({3, 4}), mul);
+  const auto rows = both(ones({3, 4}), ones({1, 4}), ones({3, 4}), plain<mul>);
   CHECK(same_bits(rows.second, tensor({{3, 3, 3, 3}})));
-  const auto single = both(tensor({{2}}), ones({5, 4}), ones({5, 4}), mul);
+  const auto single = both(tensor({{2}}), ones({5, 4}), ones({5, 4}), plain<mul>);
   CHECK(same_bits(single.first, tensor({{20}})));
   CHECK(same_bits(single.second, full({5, 4}, 2)));
-  const auto scalar = both(tensor(4), full({2, 3}, 2), ones({2, 3}), div);
+  const auto scalar = both(tensor(4), full({2, 3}, 2), ones({2, 3}), plain<div>);
   CHECK(same_bits(scalar.first, tensor(3)));          // six times 1 / 2
   CHECK(same_bits(scalar.second, full({2, 3}, -1)));  // -4 / 2^2
 }

@@ -6,6 +6,17 @@
 #include <tapehead/ops.hpp>
 #include <tapehead/tape.hpp>
 
+// plain<relu> is relu without the place of the call, for where a function is wanted.
+template <tapehead::Tensor (*kOp)(const tapehead::Tensor&, tapehead::CallSite)>
+tapehead::Tensor plain(const tapehead::Tensor& x) {
+  return kOp(x, {});
+}
+template <tapehead::Tensor (*kOp)(const tapehead::Tensor&, const tapehead::Tensor&,
+                                  tapehead::CallSite)>
+tapehead::Tensor plain(const tapehead::Tensor& a, const tapehead::Tensor& b) {
+  return kOp(a, b, {});
+}
+
 using TensorFunction = std::function<tapehead::Tensor(const tapehead::Tensor&)>;
 
 // The gradient of sum(cotangent * f(x)).
