@@ -5,6 +5,7 @@
 #include <tapehead/catalog.hpp>    // every op with formula and samples
 #include <tapehead/error.hpp>      // what is thrown
 #include <tapehead/float32.hpp>    // which op loses digits?
+#include <tapehead/generate.hpp>   // sampling and beam search
 #include <tapehead/gradcheck.hpp>  // are the gradients right?
 #include <tapehead/io.hpp>         // named tensors in files
 #include <tapehead/mask.hpp>       // which keys a query may see

@@ -3,6 +3,11 @@
 int main(int argc, char** argv) {
   tapehead::cli::Cli cli;
   tapehead::cli::add_train(cli);
+  tapehead::cli::add_resume(cli);
+  tapehead::cli::add_eval(cli);
+  tapehead::cli::add_generate(cli);
+  tapehead::cli::add_compare(cli);
+  tapehead::cli::add_inspect(cli);
   tapehead::cli::add_tasks(cli);
   tapehead::cli::add_ops(cli);
   tapehead::cli::add_gradcheck(cli);

@@ -1,0 +1,95 @@
+// `tapehead eval RUN`: a whole split through a trained model, with intervals.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "cli/session.hpp"
+#include "report/progress_line.hpp"
+
+namespace tapehead::cli {
+namespace {
+
+struct Args {
+  std::string run;
+  std::string split = "test";
+  std::optional<std::int64_t> length;
+  std::optional<std::int64_t> sequences;
+};
+
+const Sequences& split_of(const Dataset& data, const std::string& name) {
+  if (name == "train") return data.train;
+  if (name == "validation") return data.validation;
+  if (name == "test") return data.test.defined() ? data.test : data.validation;
+  throw Misuse(fmt::format("--split: '{}' is unknown; known are train, validation, test", name));
+}
+
+// 95%: half the width of the normal approximation to the binomial.
+double interval(std::int64_t right, std::int64_t count) {
+  const double p = static_cast<double>(right) / static_cast<double>(count);
+  return 1.96 * std::sqrt(p * (1 - p) / static_cast<double>(count));
+}
+
+int run(const Args& args, Output& out) {
+  Opened opened = open_run(args.run);
+  RunConfig config = opened.checkpoint.config;
+  Loaded problem;
+  as_misuse([&] {
+    if (args.length) {
+      if (!config.data.empty()) throw Misuse("--length: the length of a file is what it is");
+      config.options.length = args.length;
+    }
+    if (args.sequences) config.sizes.test = config.sizes.validation = *args.sequences;
+    RunConfig copy = config;
+    problem = load(copy);
+    if (copy.model.symbols != opened.model.config().symbols) {
+      throw Misuse("the model was trained with other symbols");
+    }
+  });
+  const Sequences& split = split_of(problem.data, args.split);
+  if (!split.defined()) throw Misuse(fmt::format("the run has no {} split", args.split));
+  Evaluation e;
+  const auto measure = [&] {
+    e = evaluate([&](const Batch& batch, Rng* rng) { return opened.model(batch, rng); }, split);
+  };
+  if (args.length) {
+    as_misuse(measure);  // learned positions end somewhere
+  } else {
+    measure();
+  }
+  using report::thousands;
+  out.say(fmt::format("{}: {}, {} sequences of {}\n", args.run, args.split, thousands(e.sequences),
+                      split.length()));
+  out.say(fmt::format("tokens       {:.4f}% +- {:.4f} of {}\n", 100 * e.accuracy(),
+                      100 * interval(e.tokens_right, e.tokens), thousands(e.tokens)));
+  out.say(fmt::format("sequences    {:.4f}% +- {:.4f} of {}\n", 100 * e.exact(),
+                      100 * interval(e.sequences_right, e.sequences), thousands(e.sequences)));
+  out.say(
+      fmt::format("loss         {:#.6g} nats a token\nperplexity   {:#.6g}\nbits         {:#.6g} a "
+                  "token\n",
+                  e.loss, std::exp(e.loss), e.loss / std::log(2.0)));
+  out.result().set("run", args.run).set("split", args.split).set("tokens", e.tokens);
+  out.result().set("accuracy", e.accuracy()).set("exact", e.exact()).set("loss", e.loss);
+  out.result().set("accuracy_interval", interval(e.tokens_right, e.tokens));
+  out.result().set("exact_interval", interval(e.sequences_right, e.sequences));
+  out.result().set("perplexity", std::exp(e.loss)).set("bits", e.loss / std::log(2.0));
+  return kDone;
+}
+
+}  // namespace
+
+void add_eval(Cli& cli) {
+  const auto args = std::make_shared<Args>();
+  cli.verb("eval", "Evaluate a trained model on a whole split",
+           [args](Output& out) { return run(*args, out); })
+      .argument("RUN", args->run, "The folder of the run")
+      .option("--split", args->split, "NAME", "train, validation or test (default)")
+      .option("--length", args->length, "N", "Sequences of another length than was trained on")
+      .option("--sequences", args->sequences, "N", "How many to draw")
+      .footer(
+          "+- is half of a 95% interval, by the binomial of tokens or sequences counted.\n"
+          "\nExamples:\n"
+          "  tapehead eval runs/reverse-seed0\n"
+          "  tapehead eval runs/reverse-seed0 --length 24\n");
+}
+
+}  // namespace tapehead::cli
