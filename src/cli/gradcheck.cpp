@@ -41,17 +41,6 @@ struct Chosen {
   detail::Zeros zeros = detail::Zeros::declared;
 };
 
-// "encoder-layer" for EncoderLayer, "layer-norm" for layer_norm.
-std::string plain(const std::string& name) {
-  std::string text;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if (c == '_' || c == '-') continue;
-    text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return text;
-}
-
 std::vector<std::string> all_names() {
   std::vector<std::string> names = sized_kinds();
   for (const OpEntry& op : op_catalog()) {
@@ -301,9 +290,11 @@ void add_gradcheck(Cli& cli) {
       "  tapehead gradcheck encoder --float32                    which op loses digits?\n"
       "\n"
       "Exit status: 0 pass, 1 mismatch, 2 misused, 3 kink, 4 not repeatable, 5 nothing checked,\n"
-      "6 not finite, 130 interrupted. With sizes, WHAT is attention, headwise, encoder-layer, "
-      "encoder,\n"
-      "encoder-model, language-model, encoder-decoder or feed-forward.");
+      "6 not finite, 130 interrupted.\n"
+      "\n"
+      "With sizes, WHAT is attention, headwise, encoder-layer, encoder, encoder-model,\n"
+      "language-model, encoder-decoder, feed-forward, softmax, layer_norm, linear (to the hidden\n"
+      "width), cross_entropy or dot-product (of heads of the full width).\n");
 }
 
 }  // namespace tapehead::cli

@@ -7,6 +7,7 @@
 #include <tapehead/models.hpp>
 
 #include "cli/cli.hpp"
+#include "cli/gradcheck_sized.hpp"
 
 namespace tapehead::cli {
 
@@ -49,12 +50,6 @@ Mask one_mask(const std::string& name, const Sizes& s, std::int64_t keys) {
       name));
 }
 
-Mask mask_of(const Sizes& s, std::int64_t keys) {
-  Mask mask;
-  for (const std::string& name : split_at_plus(s.mask)) mask = mask & one_mask(name, s, keys);
-  return mask;
-}
-
 template <class T>
 T choice(const char* option, const std::string& word,
          const std::vector<std::pair<const char*, T>>& known) {
@@ -90,37 +85,6 @@ TransformerOptions stack_options(const Sizes& s) {
       {{"layer", NormKind::layer}, {"rms", NormKind::rms}, {"none", NormKind::none}});
   o.bias = !s.no_bias;
   return o;
-}
-
-// Biases and gains start at 0 and 1, where some wrong gradients are right.
-void move_from_special_values(Params& params) {
-  Rng rng = Rng(params.seed(), Stream::check).fork("start");
-  const auto move = [&](auto flat) {
-    using T = typename decltype(flat)::value_type;
-    for (T& value : flat) value += static_cast<T>(rng.uniform(-0.3, 0.3));
-  };
-  if (params.dtype() == DType::f32) {
-    params.write("gradcheck", [&](std::span<float> flat) { move(flat); });
-  } else {
-    params.write("gradcheck", [&](std::span<double> flat) { move(flat); });
-  }
-}
-
-template <class Make, class Call>
-ModuleCase sized_case(const Sizes& s, std::vector<Shape> inputs, Make make, Call call) {
-  std::string name = fmt::format("batch {}, time {}, width {}, {} head{}, mask {}", s.batch, s.time,
-                                 s.width, s.heads, s.heads == 1 ? "" : "s", s.mask);
-  return {std::move(name), [=](Params& params) {
-            const auto module = make(Scope(params));
-            move_from_special_values(params);
-            ModuleSample sample;
-            for (std::size_t i = 0; i < inputs.size(); ++i) {
-              Rng rng = Rng(params.seed(), Stream::check).fork("input").fork(i);
-              sample.inputs.push_back(randn(inputs[i], rng, params.dtype()));
-            }
-            sample.call = [=](const Tensors& x) { return Tensors{call(module, x)}; };
-            return sample;
-          }};
 }
 
 ModuleCase attention_case(const Sizes& s) {
@@ -162,13 +126,6 @@ ModuleCase encoder_case(const Sizes& s) {
       s, {{s.batch, s.time, s.width}},
       [o = stack_options(s)](const Scope& scope) { return TransformerStack(scope, o); },
       [mask](const TransformerStack& m, const Tensors& x) { return m(x[0], mask); });
-}
-
-Tensor random_ids(const Sizes& s, std::int64_t time, std::uint64_t seed) {
-  Rng rng(seed, Stream::check);
-  std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < s.batch * time; ++i) ids.push_back(rng.below(s.symbols));
-  return tensor(std::span<const std::int64_t>(ids), {s.batch, time});
 }
 
 ModuleCase model_case(const Sizes& s) {
@@ -240,12 +197,6 @@ void check_sizes(const Sizes& s) {
   if (s.keys < 0) throw Misuse(fmt::format("--keys must be 0 or more, got {}", s.keys));
 }
 
-struct Kind {
-  const char* name;
-  ModuleCase (*make)(const Sizes&);
-  std::vector<std::string> options;  // beside --batch, --time and --width
-};
-
 std::vector<std::string> stack_options_and(std::vector<std::string> options) {
   for (const char* one :
        {"--heads", "--hidden", "--norm", "--norm-kind", "--activation", "--no-bias"})
@@ -254,21 +205,60 @@ std::vector<std::string> stack_options_and(std::vector<std::string> options) {
 }
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{
-      {"attention", attention_case, {"--keys", "--heads", "--mask", "--no-bias"}},
-      {"headwise", headwise_case, {"--keys", "--heads", "--mask"}},
-      {"encoder-layer", layer_case, stack_options_and({"--mask"})},
-      {"encoder", encoder_case, stack_options_and({"--layers", "--mask"})},
-      {"encoder-model", model_case, stack_options_and({"--layers", "--symbols", "--mask"})},
-      {"language-model", language_case, stack_options_and({"--layers", "--symbols", "--mask"})},
-      {"encoder-decoder", encoder_decoder_case,
-       stack_options_and({"--keys", "--layers", "--symbols", "--mask"})},
-      {"feed-forward", feed_forward_case, {"--hidden", "--activation"}},
-  };
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> list{
+        {"attention", attention_case, {"--keys", "--heads", "--mask", "--no-bias"}},
+        {"headwise", headwise_case, {"--keys", "--heads", "--mask"}},
+        {"encoder-layer", layer_case, stack_options_and({"--mask"})},
+        {"encoder", encoder_case, stack_options_and({"--layers", "--mask"})},
+        {"encoder-model", model_case, stack_options_and({"--layers", "--symbols", "--mask"})},
+        {"language-model", language_case, stack_options_and({"--layers", "--symbols", "--mask"})},
+        {"encoder-decoder", encoder_decoder_case,
+         stack_options_and({"--keys", "--layers", "--symbols", "--mask"})},
+        {"feed-forward", feed_forward_case, {"--hidden", "--activation"}},
+    };
+    for (const Kind& op : sized_ops()) list.push_back(op);
+    return list;
+  }();
   return all;
 }
 
 }  // namespace
+
+Mask mask_of(const Sizes& s, std::int64_t keys) {
+  Mask mask;
+  for (const std::string& name : split_at_plus(s.mask)) mask = mask & one_mask(name, s, keys);
+  return mask;
+}
+
+void move_from_special_values(Params& params) {
+  Rng rng = Rng(params.seed(), Stream::check).fork("start");
+  const auto move = [&](auto flat) {
+    using T = typename decltype(flat)::value_type;
+    for (T& value : flat) value += static_cast<T>(rng.uniform(-0.3, 0.3));
+  };
+  if (params.dtype() == DType::f32) {
+    params.write("gradcheck", [&](std::span<float> flat) { move(flat); });
+  } else {
+    params.write("gradcheck", [&](std::span<double> flat) { move(flat); });
+  }
+}
+
+Tensor random_ids(const Sizes& s, std::int64_t time, std::uint64_t seed) {
+  Rng rng(seed, Stream::check);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < s.batch * time; ++i) ids.push_back(rng.below(s.symbols));
+  return tensor(std::span<const std::int64_t>(ids), {s.batch, time});
+}
+
+std::string plain(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '_' || c == '-') continue;
+    text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
 
 const std::vector<const char*>& size_options() {
   static const std::vector<const char*> options{
@@ -289,7 +279,7 @@ const std::vector<std::string>& sized_kinds() {
 ModuleEntry sized_thing(const std::string& name, const Sizes& sizes,
                         const std::vector<std::string>& given) {
   const auto kind = std::find_if(kinds().begin(), kinds().end(),
-                                 [&](const Kind& one) { return one.name == name; });
+                                 [&](const Kind& one) { return plain(one.name) == plain(name); });
   if (kind == kinds().end()) {
     throw Misuse(fmt::format("'{}' has no sizes to choose; with sizes, name one of {}", name,
                              fmt::join(sized_kinds(), ", ")));

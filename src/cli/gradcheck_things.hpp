@@ -25,6 +25,8 @@ struct Sizes {
   bool no_bias = false;
 };
 
+// "encoderlayer" for EncoderLayer and encoder-layer, "layernorm" for layer_norm.
+[[nodiscard]] std::string plain(const std::string& name);
 // The options behind Sizes.
 [[nodiscard]] const std::vector<const char*>& size_options();
 // One module of the named kind with these sizes, as a catalog entry with one case. Misuse for a

@@ -94,7 +94,7 @@ std::vector<KnownFault> attention_faults() {
   plant("mask dropped in backward", mask_dropped, {0, 1, 2});
   plant("softmax over the wrong axis", wrong_axis, {0, 1});
   plant("dP not corrected by the row sum", no_row_sum, {0, 1});
-  plant("gradient through blocked keys", through_blocked_keys, {0, 1, 2});
+  plant("gradient flowing through a blocked key", through_blocked_keys, {0, 1, 2});
   return faults;
 }
 

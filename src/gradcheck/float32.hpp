@@ -50,5 +50,6 @@ struct Float32Suite {
 // One line per thing, then the ops over all of them, then what did not pass.
 [[nodiscard]] std::string to_string(const Float32Suite& suite);
 [[nodiscard]] std::string ops_table(const std::vector<Float32Op>& ops);
+[[nodiscard]] std::string legend();  // of the columns
 
 }  // namespace tapehead::detail

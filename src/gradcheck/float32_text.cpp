@@ -47,8 +47,11 @@ std::string ops_table(const std::vector<Float32Op>& ops) {
                         ulps(op.leaving_element), ulps(op.lost), worst_name(op));
   }
   if (!exact.empty()) text += fmt::format("  nothing is lost in\n{}", folded(exact));
-  return text +
-         "  in f32 ulps of the largest element of a tensor (element: of the element itself); own: "
+  return text;
+}
+
+std::string legend() {
+  return "  in f32 ulps of the largest element of a tensor (element: of the element itself); own: "
          "rounding\n  that the op adds; used: of what is allowed; arriving and leaving: "
          "accumulated "
          "error before and\n  after; lost: the larger of own and leaving - arriving\n";
@@ -83,6 +86,7 @@ std::string to_string(const Float32Report& report) {
     text += fmt::format("\n  Single nodes, what loses most first:\n{}",
                         detail::ops_table(report.worst));
   }
+  if (!report.ops.empty()) text += detail::legend();
   text += tensors_table("output", report.outputs);
   text += tensors_table("gradient", report.gradients);
   return text +
@@ -113,7 +117,7 @@ std::string to_string(const Float32Suite& suite) {
                         fmt::format("{:.0f}%", 100 * used),
                         r.ops.empty() ? "0" : ulps(r.ops.front().lost), note);
   }
-  text += fmt::format("\n{}", ops_table(suite.ops));
+  text += fmt::format("\n{}{}", ops_table(suite.ops), legend());
   for (const Float32Suite::Thing& thing : suite.things) {
     if (thing.left_out.empty() && !thing.report.passed())
       text += fmt::format("\n{}", to_string(thing.report));

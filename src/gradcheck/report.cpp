@@ -28,7 +28,7 @@ std::string tensor_line(const GradcheckTensor& t, std::size_t width) {
 
 std::string element_line(const GradcheckElement& e, std::size_t width) {
   std::string line =
-      fmt::format("  {:<{}}  {:>23.16e}  {:>23.16e}  {:>8.1e}  {:>8.1e}  {:>7.2f}  {:>8.1e}",
+      fmt::format("  {:<{}}  {:>23.16e}  {:>23.16e}  {:>8.1e}  {:>8.1e}  {:>8.3g}  {:>8.1e}",
                   e.name, width, e.tape, e.numeric, e.bar, e.relative, e.ratio, e.step);
   if (e.verdict == ElementVerdict::kink) {
     line += fmt::format("  kink: {:.6g} left, {:.6g} right", e.left, e.right);
@@ -94,7 +94,7 @@ std::string to_string(const GradcheckReport& report) {
   if (!report.worst.empty()) {
     std::size_t width = 7;
     for (const GradcheckElement& e : report.worst) width = std::max(width, e.name.size());
-    text += fmt::format("\n  {:<{}}  {:>23}  {:>23}  {:>8}  {:>8}  {:>7}  {:>8}\n",
+    text += fmt::format("\n  {:<{}}  {:>23}  {:>23}  {:>8}  {:>8}  {:>8}  {:>8}\n",
                         report.fast ? "worst direction" : "worst element", width, "tape", "numeric",
                         "bar", "relative", "in bars", "step");
     for (const GradcheckElement& e : report.worst) text += element_line(e, width);

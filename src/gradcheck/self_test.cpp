@@ -105,6 +105,8 @@ void merge(SelfTest& into, SelfTest part) {
 
 namespace {
 
+constexpr const char* kRow = "  {:<40} {:>8} {:>11} {:>7} {:>7}\n";
+
 struct Counts {
   int planted = 0;
   int equivalent = 0;
@@ -116,26 +118,35 @@ struct Counts {
     ++(t.missed > 0 ? missed : t.caught > 0 ? caught : equivalent);
   }
   [[nodiscard]] std::string line(const std::string& name) const {
-    return fmt::format("  {:<22} {:>8} {:>11} {:>7} {:>7}\n", name, planted, equivalent, caught,
-                       missed);
+    return fmt::format(kRow, name, planted, equivalent, caught, missed);
   }
 };
+
+std::string header(const char* first) {
+  return fmt::format(kRow, first, "planted", "equivalent", "caught", "missed");
+}
 
 }  // namespace
 
 std::string to_string(const SelfTest& test) {
-  std::string text = fmt::format("  {:<22} {:>8} {:>11} {:>7} {:>7}\n", "op", "planted",
-                                 "equivalent", "caught", "missed");
+  std::string text = header("op");
   Counts all;
   std::vector<std::pair<std::string, Counts>> by_op;
+  std::vector<std::pair<std::string, Counts>> by_fault;
+  const auto add = [](auto& rows, const std::string& name, const FaultTally& t) {
+    const auto same =
+        std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.first == name; });
+    (same == rows.end() ? rows.emplace_back(name, Counts()) : *same).second.add(t);
+  };
   for (const FaultTally& t : test.tallies) {
-    const auto same = std::find_if(by_op.begin(), by_op.end(),
-                                   [&](const auto& item) { return item.first == t.op; });
-    (same == by_op.end() ? by_op.emplace_back(t.op, Counts()) : *same).second.add(t);
+    add(by_op, t.op, t);
+    add(by_fault, t.fault, t);
     all.add(t);
   }
-  for (const auto& item : by_op) text += item.second.line(item.first);
+  for (const auto& row : by_op) text += row.second.line(row.first);
   text += all.line("all");
+  text += fmt::format("\n{}", header("fault"));
+  for (const auto& row : by_fault) text += row.second.line(row.first);
   for (const FaultTally& t : test.tallies) {
     if (!weak(t)) continue;
     if (t.missed > 0) {

@@ -5,6 +5,7 @@
 
 #include <tapehead/catalog.hpp>
 #include <tapehead/gradcheck.hpp>
+#include <tapehead/models.hpp>
 #include <tapehead/ops.hpp>
 
 #include "gradcheck/suite.hpp"
@@ -73,6 +74,93 @@ TEST_CASE("misuse of the derivatives is explained", "[gradcheck]") {
   CHECK_THROWS_WITH(jacobian(twice, arange(3)), ContainsSubstring("i64"));
   Tape tape;
   CHECK_THROWS_WITH(jacobian(twice, x), ContainsSubstring("a tape is alive"));
+}
+
+namespace {
+
+// (f(x + h v) - f(x - h v)) / 2h: right to about h^2, and to the rounding of f over h.
+Tensor difference(const UnaryFunction& f, const Tensor& x, const Tensor& v) {
+  constexpr double kStep = 1e-5;
+  return (f(x + v * kStep) - f(x - v * kStep)) / (2 * kStep);
+}
+
+double largest(const Tensor& x) {
+  double most = 0;
+  for (const double v : x.data<double>()) most = std::max(most, std::abs(v));
+  return most;
+}
+
+// All four derivatives of f at x, along a direction, against each other and against differences.
+void check_derivatives(const UnaryFunction& f, const Tensor& x) {
+  Rng rng(9);
+  const Tensor v = uniform(x.shape(), rng, -1, 1, DType::f64);
+  const std::int64_t n = x.size();
+  const Tensor j = jacobian(f, x);
+  const Tensor jv = jvp(f, x, v);
+  CHECK(jv.shape() == f(x).shape());
+  const Tensor product = reshape(matmul(j, reshape(v, {n, 1})), jv.shape());
+  CHECK(compare(jv, product, {1e-11, 1e-11 * (1 + largest(product))}));
+  CHECK(compare(jv, difference(f, x, v), {1e-6, 1e-6 * (1 + largest(product))}));
+
+  const Tensor c = uniform(f(x).shape(), rng, 0.5, 1.5, DType::f64);
+  const UnaryFunction scalar = [&](const Tensor& at) { return sum(f(at) * c); };
+  const Tensor h = hessian(scalar, x);
+  const double scale = 1 + largest(h);
+  CHECK(compare(h, transpose(h, 0, 1), {1e-11, 1e-11 * scale}));
+  const Tensor hv = hvp(scalar, x, v);
+  CHECK(compare(hv, reshape(matmul(h, reshape(v, {n, 1})), x.shape()), {1e-11, 1e-11 * scale}));
+  const UnaryFunction gradient = [&](const Tensor& at) {
+    return reshape(jacobian(scalar, at), x.shape());
+  };
+  CHECK(compare(hv, difference(gradient, x, v), {1e-5, 1e-5 * scale}));
+}
+
+}  // namespace
+
+TEST_CASE("jacobian, jvp, hessian and hvp of every smooth op", "[gradcheck]") {
+  constexpr std::int64_t kElements = 24;  // one walk back for each
+  int ops = 0;
+  int smooth = 0;
+  for (const OpEntry& entry : op_catalog()) {
+    if (!entry.differentiable || !entry.smooth) continue;
+    ++smooth;
+    int checked = 0;
+    for (const OpSample& sample : entry.samples(DType::f64)) {
+      std::int64_t outputs = 0;
+      for (const Tensor& y : sample.call(sample.inputs)) outputs = std::max(outputs, y.size());
+      for (std::size_t i = 0; i < sample.inputs.size() && checked < 6; ++i) {
+        const Tensor& x = sample.inputs[i];
+        if (!is_floating(x.dtype()) || x.size() == 0 || x.size() > kElements) continue;
+        if (sample.kink || outputs == 0 || outputs > 4 * kElements) continue;
+        INFO(entry.name << " " << sample.name << " input " << i);
+        const auto f = [&](const Tensor& at) {
+          std::vector<Tensor> inputs = sample.inputs;
+          inputs[i] = at;
+          return sample.call(inputs).front();
+        };
+        check_derivatives(f, x);
+        ++checked;
+      }
+    }
+    INFO(entry.name);
+    CHECK(checked > 0);
+    ops += checked > 0 ? 1 : 0;
+  }
+  CHECK(ops == smooth);
+}
+
+TEST_CASE("jacobian, jvp, hessian and hvp of a whole encoder", "[gradcheck]") {
+  Params params(3, DType::f64);
+  TransformerOptions options;
+  options.layers = 2;
+  options.width = 4;
+  options.heads = 2;
+  options.hidden = 6;
+  options.activation = Activation::gelu;
+  const TransformerStack encoder(params / "encoder", options);
+  Rng rng(4);
+  const Tensor x = randn({1, 3, 4}, rng, DType::f64);
+  check_derivatives([&](const Tensor& at) { return encoder(at, Mask::causal(3)); }, x);
 }
 
 TEST_CASE("second derivatives of every smooth op of the catalog", "[gradcheck]") {

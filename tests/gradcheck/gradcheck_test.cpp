@@ -148,6 +148,95 @@ TEST_CASE("calls that cannot check anything are misuse", "[gradcheck]") {
   CHECK_THAT(r.message, ContainsSubstring("a tape is alive"));
 }
 
+TEST_CASE("options without a meaning and empty functions are misuse", "[gradcheck]") {
+  const auto status = [](const GradcheckOptions& options) {
+    return check_one([](const Tensor& x) { return x * 2.0; }, f64({1, 2}), options).status;
+  };
+  GradcheckOptions o;
+  CHECK(status(o) == GradcheckStatus::pass);
+  for (const double bad : {-1e-9, std::nan("")}) {
+    o = {};
+    o.tolerance = bad;
+    CHECK(status(o) == GradcheckStatus::misused);
+    o = {};
+    o.bars = bad;
+    CHECK(status(o) == GradcheckStatus::misused);
+  }
+  o = {};
+  o.directions = 0;
+  CHECK(status(o) == GradcheckStatus::misused);
+  o = {};
+  o.stripe = 2;
+  o.stripes = 2;
+  CHECK(status(o) == GradcheckStatus::misused);
+  o = {};
+  o.worst = 0;  // the worst one is always there
+  CHECK(check_one([](const Tensor& x) { return x * 2.0; }, f64({1, 2}), o).worst.size() == 1);
+
+  const Tensor x = f64({1, 2});
+  CHECK(gradcheck(TensorFunction(), {x}).status == GradcheckStatus::misused);
+  CHECK(gradcheck(std::function<Tensor(const Tensor&)>(), x).status == GradcheckStatus::misused);
+  CHECK(gradgradcheck(TensorFunction(), {x}).status == GradcheckStatus::misused);
+  Params params(1, DType::f64);
+  const Param w = Scope(params).param("w", {2}, init::constant(1));
+  CHECK_THAT(gradcheck(TensorFunction(), {x}, params).message,
+             ContainsSubstring("the function is empty"));
+  CHECK_THROWS_WITH(gradcheck(
+                        [](const Tensors& in) {
+                          return Tensors{in[0], Tensor()};
+                        },
+                        {x}),
+                    ContainsSubstring("output 1 of the function is no tensor"));
+}
+
+TEST_CASE("the verdicts are the exit statuses of the program", "[gradcheck]") {
+  CHECK(static_cast<int>(GradcheckStatus::pass) == 0);
+  CHECK(static_cast<int>(GradcheckStatus::mismatch) == 1);
+  CHECK(static_cast<int>(GradcheckStatus::misused) == 2);
+  CHECK(static_cast<int>(GradcheckStatus::kink) == 3);
+  CHECK(static_cast<int>(GradcheckStatus::not_repeatable) == 4);
+  CHECK(static_cast<int>(GradcheckStatus::nothing_checked) == 5);
+  CHECK(static_cast<int>(GradcheckStatus::not_finite) == 6);
+}
+
+TEST_CASE("dropout whose stream moves on is not repeatable; a copy of the stream is",
+          "[gradcheck]") {
+  const Tensor x = f64({{1, 2, 3, 4}, {5, 6, 7, 8}, {1, 2, 3, 4}, {5, 6, 7, 8}});
+  Rng rng(1, Stream::dropout);
+  const GradcheckReport advancing =
+      check_one([&](const Tensor& v) { return dropout(v, 0.5, rng); }, x);
+  CHECK(advancing.status == GradcheckStatus::not_repeatable);
+  CHECK_THAT(advancing.message, ContainsSubstring("give it a stream that it copies"));
+  const GradcheckReport copied = check_one(
+      [&](const Tensor& v) {
+        Rng own = rng;
+        return dropout(v, 0.5, own);
+      },
+      x);
+  CHECK(copied.status == GradcheckStatus::pass);
+}
+
+TEST_CASE("a query that sees nothing passes, with gradients that are exactly 0", "[gradcheck]") {
+  Rng rng(2);
+  const Tensor q = randn({1, 1, 3, 4}, rng, DType::f64);
+  const Tensor k = randn({1, 1, 3, 4}, rng, DType::f64);
+  const Tensor v = randn({1, 1, 3, 4}, rng, DType::f64);
+  const Mask mask = Mask::rule(
+      [](std::int64_t, std::int64_t, std::int64_t query, std::int64_t) { return query != 1; },
+      "query 1 sees nothing");
+  GradcheckOptions options;
+  options.input_names = {"q", "k", "v"};
+  const GradcheckReport r =
+      gradcheck([&](const Tensors& in) { return Tensors{attention(in[0], in[1], in[2], mask)}; },
+                {q, k, v}, options);
+  INFO(to_string(r));
+  CHECK(r.passed());
+  // Row 1 of q, two cotangents: 0, compared absolutely, and listed.
+  CHECK(r.tensors[0].zeros == 8);
+  CHECK(r.tensors[0].zero_names ==
+        std::vector<std::string>{"q[0,0,1,0]", "q[0,0,1,1]", "q[0,0,1,2]", "q[0,0,1,3]"});
+}
+
 TEST_CASE("a kink is not a wrong gradient", "[gradcheck]") {
   const auto relu = [](const Tensor& x) { return relu_like(x); };
   const GradcheckReport r = check_one(relu, f64({-1, 0, 2}));

@@ -1,6 +1,8 @@
 // The checker catches what is planted.
 #include "gradcheck/suite.hpp"
 
+#include <algorithm>
+
 #include <tapehead/ops.hpp>
 
 #include "support/catch.hpp"
@@ -14,6 +16,38 @@ TEST_CASE("every fault planted in the catalog is caught", "[gradcheck]") {
   CHECK(all.passed());
   CHECK(all.tallies.size() > 700);
   CHECK_THAT(to_string(all), ContainsSubstring("planted"));
+  // On every input of every op that has a gradient, whatever it is recorded as.
+  for (const OpEntry& entry : op_catalog()) {
+    if (!entry.differentiable) continue;
+    std::size_t inputs = 0;
+    for (const OpSample& sample : entry.samples(DType::f64)) {
+      const auto floating = std::count_if(sample.inputs.begin(), sample.inputs.end(),
+                                          [](const Tensor& x) { return is_floating(x.dtype()); });
+      if (!sample.kink) inputs = std::max(inputs, static_cast<std::size_t>(floating));
+    }
+    // In f64 a cast to f64 records nothing, and a staircase has no slopes.
+    if (entry.name == "cast" || entry.name == "sign") continue;
+    for (const char* fault : {"zero", "sign", "times 1.1", "times 1+1e-6"}) {
+      const auto edges =
+          std::count_if(all.tallies.begin(), all.tallies.end(), [&](const FaultTally& t) {
+            return t.op == entry.name && t.fault == fault && t.caught > 0;
+          });
+      INFO(entry.name << " " << fault);
+      CHECK(static_cast<std::size_t>(edges) >= inputs);
+    }
+  }
+  // The table names each classic mistake.
+  for (const char* fault :
+       {"missing 1/sqrt(d)", "mask dropped in backward", "softmax over the wrong axis",
+        "dP not corrected by the row sum", "gradient flowing through a blocked key",
+        "bias gradient counted per head", "epsilon outside the root",
+        "smoothing without its gradient", "tied weight counted once"}) {
+    INFO(fault);
+    CHECK(std::any_of(all.tallies.begin(), all.tallies.end(), [&](const FaultTally& t) {
+      return t.fault == fault && t.caught > 0 && t.missed == 0;
+    }));
+    CHECK_THAT(to_string(all), ContainsSubstring(fault));
+  }
 }
 
 TEST_CASE("the classic mistakes are planted and caught one by one", "[gradcheck]") {
