@@ -55,7 +55,7 @@ struct FitOptions {
   double eps = 1e-8;
   double weight_decay = 0;          // decoupled, on matrices only
   double clip = 5;                  // limit of the gradient's global norm; infinity: none
-  double label_smoothing = 0;       // 0..1, in training
+  double label_smoothing = 0;       // in [0, 1), in training
   std::int64_t evaluate_every = 0;  // steps between evaluations; 0: after each epoch
   std::int64_t patience = 0;        // above 0: evaluations without a better loss before the end
   double minutes = 0;               // above 0: time budget
@@ -129,6 +129,8 @@ struct FitResult {
   std::uint64_t fingerprint = 0;
 };
 
+// Whole steps in one pass over `sequences`, for options that step_count accepts.
+[[nodiscard]] std::int64_t steps_per_epoch(const FitOptions& options, std::int64_t sequences);
 // Steps in a run over `sequences` training sequences. ValueError for options outside their ranges:
 // everything that fit itself would refuse, so that it can be known before a run begins.
 [[nodiscard]] std::int64_t step_count(const FitOptions& options, std::int64_t sequences);

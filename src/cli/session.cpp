@@ -52,7 +52,7 @@ Probe look_inside(const Task& task, const Model& model, const Sequences& test) {
       reshape(slice(weights, 1, 0, 1), {rows, columns}),
       labels_of(cross ? task.outputs : task.inputs, cross ? one.decoder : one.inputs, rows),
       labels_of(task.inputs, one.inputs, columns),
-      fmt::format("Attention of layer 0, head 0, on a test sequence"),
+      "Attention of layer 0, head 0, on a test sequence",
       cross ? "query: output token" : "query: input token",
       "key: input token"};
   if (task.source && task.model == ModelKind::encoder) {
@@ -78,7 +78,7 @@ FitResult train(Session& session, Params& params, const Model& model, Output& ou
   if (folder) folder->write("config.json", text + "\n");
 
   const std::int64_t steps = step_count(options, data.train.count());
-  const std::int64_t per_epoch = data.train.count() / (options.batch * options.accumulate);
+  const std::int64_t per_epoch = steps_per_epoch(options, data.train.count());
   Progress progress(out, (steps + per_epoch - 1) / per_epoch, session.log_every,
                     options.evaluate_every == 0);
   FitCallbacks callbacks;

@@ -75,7 +75,7 @@ class Run {
         options_(options),
         callbacks_(callbacks),
         steps_(step_count(options, data.train.count())),
-        per_epoch_(data.train.count() / (options.batch * options.accumulate)),
+        per_epoch_(steps_per_epoch(options, data.train.count())),
         adam_(params, {.lr = options.lr,
                        .beta1 = options.beta1,
                        .beta2 = options.beta2,
@@ -172,15 +172,13 @@ class Run {
     {
       Gradients gradients;
       taken = gradients_of(step, gradients);
-      const std::string culprit =
-          std::isfinite(taken.loss) ? "" : first_non_finite(params_, gradients);
-      if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, culprit);
+      if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, gradients);
       try {
         taken.norm = std::isinf(options_.clip)
                          ? global_norm(gradients, params_)
                          : clip_global_norm(gradients, params_, options_.clip);
       } catch (const NonFiniteError&) {
-        fail_non_finite(step, taken.loss, first_non_finite(params_, gradients));
+        fail_non_finite(step, taken.loss, gradients);
       }
       adam_.step(gradients, lr);
     }
@@ -219,8 +217,9 @@ class Run {
     return false;
   }
 
-  [[noreturn]] static void fail_non_finite(std::int64_t step, double loss,
-                                           const std::string& culprit) {
+  [[noreturn]] void fail_non_finite(std::int64_t step, double loss,
+                                    const Gradients& gradients) const {
+    const std::string culprit = first_non_finite(params_, gradients);
     fail<NonFiniteError>(fmt::format(
         "fit: step {} stopped the run: the loss is {}, and the first parameter that is not finite "
         "is {}; no weight was changed by this step. Try a smaller lr or clip",

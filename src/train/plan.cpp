@@ -8,18 +8,13 @@
 #include <fmt/format.h>
 
 #include "core/message.hpp"
+#include "optim/step.hpp"
 
 namespace tapehead {
 
 using detail::fail;
 
 namespace {
-
-void check_between(const char* option, double value, double low, double high) {
-  if (!(value >= low && value <= high)) {
-    fail<ValueError>(fmt::format("fit: {} must be {}..{}, got {}", option, low, high, value));
-  }
-}
 
 void check_at_least(const char* option, std::int64_t value, std::int64_t low) {
   if (value < low) {
@@ -29,23 +24,30 @@ void check_at_least(const char* option, std::int64_t value, std::int64_t low) {
 
 }  // namespace
 
+std::int64_t steps_per_epoch(const FitOptions& options, std::int64_t sequences) {
+  return sequences / (options.batch * options.accumulate);
+}
+
 std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
+  const double infinity = std::numeric_limits<double>::infinity();
   check_at_least("epochs", options.epochs, 1);
   check_at_least("batch", options.batch, 1);
   check_at_least("warmup", options.warmup, 0);
-  check_between("threads", options.threads, 0, 1024);
-  check_between("lr", options.lr, 0, std::numeric_limits<double>::max());
-  check_between("eps", options.eps, 0, std::numeric_limits<double>::max());
-  check_between("weight_decay", options.weight_decay, 0, std::numeric_limits<double>::max());
-  check_between("beta1", options.beta1, 0, 1);
-  check_between("beta2", options.beta2, 0, 1);
+  detail::check_option("fit", "threads", options.threads, 0, 1025);
   check_at_least("steps", options.steps, 0);
   check_at_least("accumulate", options.accumulate, 1);
   check_at_least("evaluate_every", options.evaluate_every, 0);
   check_at_least("patience", options.patience, 0);
-  check_between("lr_end", options.lr_end, 0, std::numeric_limits<double>::max());
-  check_between("minutes", options.minutes, 0, std::numeric_limits<double>::max());
-  check_between("label_smoothing", options.label_smoothing, 0, 1);
+  detail::check_option("fit", "lr", options.lr, 0, infinity);
+  detail::check_option("fit", "lr_end", options.lr_end, 0, infinity);
+  detail::check_option("fit", "beta1", options.beta1, 0, 1);
+  detail::check_option("fit", "beta2", options.beta2, 0, 1);
+  detail::check_option("fit", "weight_decay", options.weight_decay, 0, infinity);
+  detail::check_option("fit", "label_smoothing", options.label_smoothing, 0, 1);
+  detail::check_option("fit", "minutes", options.minutes, 0, infinity);
+  if (!(options.eps > 0 && std::isfinite(options.eps))) {
+    fail<ValueError>(fmt::format("fit: eps must be finite and > 0, got {}", options.eps));
+  }
   if (!(options.clip > 0)) {
     fail<ValueError>(fmt::format("fit: clip must be above 0, got {}", options.clip));
   }
@@ -60,7 +62,7 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
         "{}",
         options.accumulate, options.batch, sequences));
   }
-  const std::int64_t per_epoch = sequences / (options.batch * options.accumulate);
+  const std::int64_t per_epoch = steps_per_epoch(options, sequences);
   if (options.epochs > std::numeric_limits<std::int64_t>::max() / per_epoch) {
     fail<ValueError>(fmt::format("fit: {} epochs are too many", options.epochs));
   }
@@ -74,14 +76,15 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
 }
 
 double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps) {
-  const auto warmup = static_cast<double>(std::max<std::int64_t>(options.warmup, 1));
   switch (options.schedule) {
     case Schedule::linear:
       return schedule::linear(options.lr, step, options.warmup, steps, options.lr_end);
     case Schedule::constant: return schedule::warmup(options.lr, step, options.warmup);
-    case Schedule::inverse_sqrt:
-      return options.lr * std::min(std::sqrt(warmup / static_cast<double>(step)),
-                                   static_cast<double>(step) / warmup);
+    case Schedule::inverse_sqrt: {
+      // noam's peak, at the end of the warm-up, is factor / sqrt(warmup) at width 1.
+      const std::int64_t peak = std::max<std::int64_t>(options.warmup, 1);
+      return schedule::noam(options.lr * std::sqrt(static_cast<double>(peak)), step, 1, peak);
+    }
     case Schedule::cosine: break;
   }
   return schedule::cosine(options.lr, step, options.warmup, steps, options.lr_end);

@@ -56,6 +56,8 @@ TEST_CASE("misuse is one clear sentence with the nearest match and status 2") {
       {{"train", "reverse", "--epochs", "99999999999999999999"}, "that fits"},
       {{"train", "reverse", "--lr", "fast"}, "--lr: 'fast' is not a number"},
       {{"train", "reverse", "--lr", "nan"}, "lr must be"},
+      {{"train", "reverse", "--beta1", "1"}, "beta1 must be at least 0 and below 1, got 1"},
+      {{"train", "reverse", "--label-smoothing", "1"}, "label_smoothing must be at least 0"},
       {{"train", "reverse", "--epochs"}, "--epochs needs a value"},
       {{"train", "reverse", "--no-save=yes"}, "--no-save takes no value"},
       {{"train", "reverse", "--epochs", "0"}, "epochs must be at least 1, got 0"},

@@ -231,7 +231,7 @@ TEST_CASE("the order of an epoch is a permutation made of seed and epoch alone")
 }
 
 TEST_CASE("the published setup has 3,900 steps and a warm-up times half a cosine") {
-  const FitOptions options;
+  FitOptions options;
   CHECK(step_count(options, 50'000) == 3900);
   // 5e-4/2 (1 + cos(pi s/3900)) min(1, s/50), worked out in Python.
   CHECK(learning_rate(options, 1, 3900) == Approx(9.999998377777144e-06).epsilon(1e-12));
@@ -239,6 +239,15 @@ TEST_CASE("the published setup has 3,900 steps and a warm-up times half a cosine
   CHECK(learning_rate(options, 51, 3900) == Approx(0.0004997890595765078).epsilon(1e-12));
   CHECK(learning_rate(options, 1950, 3900) == Approx(0.00025).epsilon(1e-12));
   CHECK(learning_rate(options, 3900, 3900) == Approx(0).margin(1e-18));
+  // lr sqrt(warmup / step) behind the warm-up, lr step / warmup in it.
+  options.schedule = Schedule::inverse_sqrt;
+  options.warmup = 4;
+  CHECK(learning_rate(options, 1, 100) == Approx(options.lr / 4).epsilon(1e-14));
+  CHECK(learning_rate(options, 4, 100) == Approx(options.lr).epsilon(1e-14));
+  CHECK(learning_rate(options, 16, 100) == Approx(options.lr / 2).epsilon(1e-14));
+  options.warmup = 0;
+  CHECK(learning_rate(options, 1, 100) == Approx(options.lr).epsilon(1e-14));
+  CHECK(learning_rate(options, 25, 100) == Approx(options.lr / 5).epsilon(1e-14));
 }
 
 TEST_CASE("options outside their ranges are refused before anything runs") {
@@ -258,6 +267,11 @@ TEST_CASE("options outside their ranges are refused before anything runs") {
   refused({.clip = 0}, "clip must be above 0");
   refused({.clip = nan}, "clip must be above 0");
   refused({.threads = -1}, "threads must be");
+  refused({.threads = 1025}, "threads must be");
+  refused({.beta1 = 1}, "beta1 must be");
+  refused({.beta2 = 1}, "beta2 must be");
+  refused({.eps = 0}, "eps must be");
+  refused({.label_smoothing = 1}, "label_smoothing must be");
   refused({.epochs = 1, .batch = 330}, "warm-up of 50 steps is longer than the run of 1");
   refused({.epochs = std::numeric_limits<std::int64_t>::max()}, "too many");
 
