@@ -24,9 +24,8 @@ class CallSite {
     return {Compiler{}, file, line};
   }
 
-  [[nodiscard]] constexpr const char* file() const {
-    return file_;
-  }  // as the compiler was given it
+  // As the compiler was given it.
+  [[nodiscard]] constexpr const char* file() const { return file_; }
   [[nodiscard]] constexpr int line() const { return line_; }
 
  private:

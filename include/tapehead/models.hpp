@@ -170,6 +170,9 @@ struct EncoderModel {
                               Rng* rng = nullptr, CallSite at = {}) const;
   [[nodiscard]] StackResult with_weights(const Tensor& ids, const Mask& mask = {},
                                          CallSite at = {}) const;  // output: logits
+  [[nodiscard]] StackResult padded_with_weights(const Tensor& ids,
+                                                const std::vector<std::int64_t>& lengths,
+                                                CallSite at = {}) const;
 
   EncoderModelOptions options;
   TokenInput input;

@@ -41,7 +41,7 @@ class Model {
  public:
   Model(const Scope& scope, const ModelConfig& config);
   [[nodiscard]] Tensor operator()(const Batch& batch, Rng* rng = nullptr) const;  // [B,U,V]
-  // Without gradients in mind. Of an encoder-decoder: the decoder's.
+  // The same logits with what every layer attends to; of an encoder-decoder: the decoder's.
   [[nodiscard]] StackResult with_weights(const Batch& batch) const;
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -50,6 +50,8 @@ class Model {
   [[nodiscard]] const EncoderDecoder* encoder_decoder() const;
 
  private:
+  [[nodiscard]] Tensor as_sequence(const Tensor& logits) const;
+
   ModelConfig config_;
   std::variant<EncoderModel, LanguageModel, EncoderDecoder> model_;
 };

@@ -164,6 +164,7 @@ struct Dataset {
 struct Loaded {
   Task task;
   Dataset data;
+  std::int64_t leaked = 0;  // see leaked(data)
 };
 
 // The user's file as a task.

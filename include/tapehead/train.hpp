@@ -77,6 +77,11 @@ struct Evaluation {
   [[nodiscard]] double exact() const {
     return static_cast<double>(sequences_right) / static_cast<double>(sequences);
   }
+  // Half of a 95% interval by the normal approximation to the binomial: 1.96 sqrt(p (1 - p) / n).
+  [[nodiscard]] double accuracy_interval() const;
+  [[nodiscard]] double exact_interval() const;
+  [[nodiscard]] double perplexity() const;  // exp(loss)
+  [[nodiscard]] double bits() const;        // a token: loss / ln 2
 };
 
 // What fit tells after each step. The references live until the callback returns.

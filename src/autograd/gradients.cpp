@@ -66,30 +66,15 @@ Gradients& Gradients::operator=(Gradients other) noexcept {
 
 namespace {
 
-void copy_into(Tensor& flat, const Tensor& part, std::int64_t offset) {
-  detail::with_float("gradients", flat.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    std::copy_n(detail::in<T>(part), part.size(), detail::out<T>(flat) + offset);
-  });
-}
-
-// The flat gradient of one store. The recorded parts of a differentiable tape are put together by
-// operations that it records, so that a penalty on the flat gradient has a gradient itself.
+// The flat gradient of one store. What a differentiable tape kept apart is put together by an
+// operation that it records, so that a penalty on the flat gradient has a gradient itself.
 Tensor flat_of(const Gradients::State::OfStore* of, const ParamStore& store) {
-  if (of == nullptr) return zeros({store.size}, store.dtype);
-  if (of->flat.defined()) return of->flat;
-  const bool any = std::any_of(of->recorded.begin(), of->recorded.end(), is_recorded);
-  Tensor flat = zeros({store.size}, store.dtype);
-  for (std::size_t i = 0; i < of->recorded.size(); ++i) {
-    const Tensor& part = of->recorded[i];
-    if (!part.defined()) continue;
-    if (any) {
-      flat = detail::recorded_sum(flat, detail::spread(part, store.entries[i].offset, store.size));
-    } else {
-      copy_into(flat, part, store.entries[i].offset);
-    }
+  if (of != nullptr && of->flat.defined()) return of->flat;
+  std::vector<detail::Segment> parts;
+  for (std::size_t i = 0; of != nullptr && i < of->recorded.size(); ++i) {
+    if (of->recorded[i].defined()) parts.push_back({of->recorded[i], store.entries[i].offset});
   }
-  return flat;
+  return detail::joined(parts, store.size, store.dtype);
 }
 
 // The gradient of parameter i; undefined where not reached.

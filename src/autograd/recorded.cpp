@@ -22,7 +22,7 @@ Tensor recorded_sum(const Tensor& a, const Tensor& b) {
   Tensor sum = TensorAccess::placed(a, 0, -1);
   accumulate(sum, b);
   const auto same = [](const Tensor& dy) { return dy; };
-  return record("accumulate", TensorAccess::placed(sum, 0, -1))
+  return record("accumulate", sum)
       .input(on_recording_tape(a), same)
       .input(on_recording_tape(b), same);
 }
@@ -45,19 +45,26 @@ Tensor recorded_scale(const Tensor& x, double factor) {
 
 Tensor segment(const Tensor& flat, std::int64_t offset, const Shape& shape) {
   return record("segment", TensorAccess::view(flat, shape, offset))
-      .input(on_recording_tape(flat),
-             [offset, size = flat.size()](const Tensor& dy) { return spread(dy, offset, size); });
+      .input(on_recording_tape(flat), [offset, size = flat.size()](const Tensor& dy) {
+        const Segment part{dy, offset};
+        return joined({&part, 1}, size, dy.dtype());
+      });
 }
 
-Tensor spread(const Tensor& x, std::int64_t offset, std::int64_t size) {
-  Tensor y = zeros({size}, x.dtype());
-  with_float("gradients", x.dtype(), [&](auto zero) {
+Tensor joined(std::span<const Segment> parts, std::int64_t size, DType dtype) {
+  Tensor flat = zeros({size}, dtype);
+  with_float("gradients", dtype, [&](auto zero) {
     using T = decltype(zero);
-    std::copy_n(in<T>(x), x.size(), out<T>(y) + offset);
+    for (const Segment& part : parts)
+      std::copy_n(in<T>(part.values), part.values.size(), out<T>(flat) + part.offset);
   });
-  return record("spread", y)
-      .input(on_recording_tape(x),
-             [offset, shape = x.shape()](const Tensor& dy) { return segment(dy, offset, shape); });
+  Recorder recorder = record("joined", flat);
+  for (const Segment& part : parts) {
+    std::move(recorder).input(on_recording_tape(part.values),
+                              [offset = part.offset, shape = part.values.shape()](
+                                  const Tensor& dy) { return segment(dy, offset, shape); });
+  }
+  return recorder;
 }
 
 }  // namespace tapehead::detail

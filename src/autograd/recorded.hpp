@@ -3,6 +3,8 @@
 // numbers.
 #pragma once
 
+#include <span>
+
 #include <tapehead/tensor.hpp>
 
 namespace tapehead::detail {
@@ -11,9 +13,14 @@ namespace tapehead::detail {
 [[nodiscard]] Tensor recorded_sum(const Tensor& a, const Tensor& b);
 // factor x;   dx = factor dy
 [[nodiscard]] Tensor recorded_scale(const Tensor& x, double factor);
-// flat[offset .. offset + size) in `shape`;   d flat = spread(dy)
+// flat[offset .. offset + size) in `shape`;   d flat = joined(dy)
 [[nodiscard]] Tensor segment(const Tensor& flat, std::int64_t offset, const Shape& shape);
-// Zeros [size] with x's elements from `offset` on;   dx = segment(dy)
-[[nodiscard]] Tensor spread(const Tensor& x, std::int64_t offset, std::int64_t size);
+
+struct Segment {
+  Tensor values;
+  std::int64_t offset = 0;
+};
+// The segments, which do not overlap, in a flat tensor of `size` zeros;   d part = segment(dy)
+[[nodiscard]] Tensor joined(std::span<const Segment> parts, std::int64_t size, DType dtype);
 
 }  // namespace tapehead::detail

@@ -68,7 +68,7 @@ void add_number(CLI::App& app, const char* name, Target& target, const char* uni
 
 template <class T>
 Verb& number(Verb& verb, CLI::App& app, const char* name, T& target, const char* unit,
-             const char* help) {
+             const std::string& help) {
   add_number<T>(app, name, target, unit, fmt::format("{} (default {})", help, target));
   return verb;
 }
@@ -83,39 +83,42 @@ std::string misplaced(const std::string& word, const CLI::App* verb) {
 void Output::say(const std::string& text) { write_now(json_ ? stderr : stdout, text); }
 void Output::note(const std::string& text) { write_now(stderr, text); }
 
-Verb& Verb::argument(const char* name, std::string& target, const char* help) {
+Verb& Verb::argument(const char* name, std::string& target, const std::string& help) {
   app_of(app_).add_option(name, target, help)->required()->option_text(" ");
   return *this;
 }
 
-Verb& Verb::arguments(const char* name, std::vector<std::string>& target, const char* help) {
+Verb& Verb::arguments(const char* name, std::vector<std::string>& target, const std::string& help) {
   app_of(app_).add_option(name, target, help)->option_text(" ");
   return *this;
 }
 
-Verb& Verb::option(const char* name, std::int64_t& target, const char* unit, const char* help) {
+Verb& Verb::option(const char* name, std::int64_t& target, const char* unit,
+                   const std::string& help) {
   return number(*this, app_of(app_), name, target, unit, help);
 }
-Verb& Verb::option(const char* name, std::uint64_t& target, const char* unit, const char* help) {
+Verb& Verb::option(const char* name, std::uint64_t& target, const char* unit,
+                   const std::string& help) {
   return number(*this, app_of(app_), name, target, unit, help);
 }
-Verb& Verb::option(const char* name, int& target, const char* unit, const char* help) {
+Verb& Verb::option(const char* name, int& target, const char* unit, const std::string& help) {
   return number(*this, app_of(app_), name, target, unit, help);
 }
-Verb& Verb::option(const char* name, double& target, const char* unit, const char* help) {
+Verb& Verb::option(const char* name, double& target, const char* unit, const std::string& help) {
   return number(*this, app_of(app_), name, target, unit, help);
 }
 Verb& Verb::option(const char* name, std::optional<std::int64_t>& target, const char* unit,
-                   const char* help) {
+                   const std::string& help) {
   add_number<std::int64_t>(app_of(app_), name, target, unit, help);
   return *this;
 }
 Verb& Verb::option(const char* name, std::optional<double>& target, const char* unit,
-                   const char* help) {
+                   const std::string& help) {
   add_number<double>(app_of(app_), name, target, unit, help);
   return *this;
 }
-Verb& Verb::option(const char* name, std::string& target, const char* unit, const char* help) {
+Verb& Verb::option(const char* name, std::string& target, const char* unit,
+                   const std::string& help) {
   app_of(app_)
       .add_option(name, target, help)
       ->option_text(unit)
@@ -123,7 +126,7 @@ Verb& Verb::option(const char* name, std::string& target, const char* unit, cons
   return *this;
 }
 
-Verb& Verb::flag(const char* name, bool& target, const char* help) {
+Verb& Verb::flag(const char* name, bool& target, const std::string& help) {
   app_of(app_).add_flag(name, target, help)->disable_flag_override();
   return *this;
 }

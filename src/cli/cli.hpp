@@ -61,21 +61,22 @@ using Action = std::function<int(Output& out)>;
 class Verb {
  public:
   // A word without dashes, such as TASK; must be given.
-  Verb& argument(const char* name, std::string& target, const char* help);
+  Verb& argument(const char* name, std::string& target, const std::string& help);
   // Words without dashes, none or more.
-  Verb& arguments(const char* name, std::vector<std::string>& target, const char* help);
+  Verb& arguments(const char* name, std::vector<std::string>& target, const std::string& help);
   // An option that is given twice counts as given last. `name` is "--seed" or "-s,--seed"; `unit`
   // stands in the help for the value.
-  Verb& option(const char* name, std::int64_t& target, const char* unit, const char* help);
-  Verb& option(const char* name, std::uint64_t& target, const char* unit, const char* help);
-  Verb& option(const char* name, int& target, const char* unit, const char* help);
-  Verb& option(const char* name, double& target, const char* unit, const char* help);
-  Verb& option(const char* name, std::string& target, const char* unit, const char* help);
+  Verb& option(const char* name, std::int64_t& target, const char* unit, const std::string& help);
+  Verb& option(const char* name, std::uint64_t& target, const char* unit, const std::string& help);
+  Verb& option(const char* name, int& target, const char* unit, const std::string& help);
+  Verb& option(const char* name, double& target, const char* unit, const std::string& help);
+  Verb& option(const char* name, std::string& target, const char* unit, const std::string& help);
   // Without a default of its own: nothing when it is not given.
   Verb& option(const char* name, std::optional<std::int64_t>& target, const char* unit,
-               const char* help);
-  Verb& option(const char* name, std::optional<double>& target, const char* unit, const char* help);
-  Verb& flag(const char* name, bool& target, const char* help);
+               const std::string& help);
+  Verb& option(const char* name, std::optional<double>& target, const char* unit,
+               const std::string& help);
+  Verb& flag(const char* name, bool& target, const std::string& help);
   // Whether the command line has the option; known once the action runs.
   [[nodiscard]] bool given(const char* name) const;
   // Examples and remarks after the options in --help.

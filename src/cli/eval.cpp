@@ -1,6 +1,4 @@
 // `tapehead eval RUN`: a whole split through a trained model, with intervals.
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "cli/session.hpp"
@@ -21,12 +19,6 @@ const Sequences& split_of(const Dataset& data, const std::string& name) {
   if (name == "validation") return data.validation;
   if (name == "test") return data.test.defined() ? data.test : data.validation;
   throw Misuse(fmt::format("--split: '{}' is unknown; known are train, validation, test", name));
-}
-
-// 95%: half the width of the normal approximation to the binomial.
-double interval(std::int64_t right, std::int64_t count) {
-  const double p = static_cast<double>(right) / static_cast<double>(count);
-  return 1.96 * std::sqrt(p * (1 - p) / static_cast<double>(count));
 }
 
 int run(const Args& args, Output& out) {
@@ -60,18 +52,18 @@ int run(const Args& args, Output& out) {
   out.say(fmt::format("{}: {}, {} sequences of {}\n", args.run, args.split, thousands(e.sequences),
                       split.length()));
   out.say(fmt::format("tokens       {:.4f}% +- {:.4f} of {}\n", 100 * e.accuracy(),
-                      100 * interval(e.tokens_right, e.tokens), thousands(e.tokens)));
+                      100 * e.accuracy_interval(), thousands(e.tokens)));
   out.say(fmt::format("sequences    {:.4f}% +- {:.4f} of {}\n", 100 * e.exact(),
-                      100 * interval(e.sequences_right, e.sequences), thousands(e.sequences)));
+                      100 * e.exact_interval(), thousands(e.sequences)));
   out.say(
       fmt::format("loss         {:#.6g} nats a token\nperplexity   {:#.6g}\nbits         {:#.6g} a "
                   "token\n",
-                  e.loss, std::exp(e.loss), e.loss / std::log(2.0)));
+                  e.loss, e.perplexity(), e.bits()));
   out.result().set("run", args.run).set("split", args.split).set("tokens", e.tokens);
   out.result().set("accuracy", e.accuracy()).set("exact", e.exact()).set("loss", e.loss);
-  out.result().set("accuracy_interval", interval(e.tokens_right, e.tokens));
-  out.result().set("exact_interval", interval(e.sequences_right, e.sequences));
-  out.result().set("perplexity", std::exp(e.loss)).set("bits", e.loss / std::log(2.0));
+  out.result().set("accuracy_interval", e.accuracy_interval());
+  out.result().set("exact_interval", e.exact_interval());
+  out.result().set("perplexity", e.perplexity()).set("bits", e.bits());
   return kDone;
 }
 

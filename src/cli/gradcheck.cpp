@@ -16,6 +16,7 @@
 #include "gradcheck/json.hpp"
 #include "gradcheck/suite.hpp"
 #include "io/file.hpp"
+#include "train/names.hpp"
 
 namespace tapehead::cli {
 
@@ -103,11 +104,7 @@ constexpr const char* kEnd = "<!-- gradcheck: end -->";
 class Marked {
  public:
   explicit Marked(std::string path) : path_(std::move(path)) {
-    as_misuse([&] {
-      const detail::OpenedFile file = detail::open_file(path_);
-      old_.resize(file.size);
-      detail::read_exactly(file.handle.get(), path_, old_.data(), old_.size());
-    });
+    as_misuse([&] { old_ = detail::read_file(path_); });
     begin_ = old_.find(kBegin);
     end_ = old_.find(kEnd);
     if (begin_ == std::string::npos || end_ == std::string::npos || end_ < begin_)
@@ -275,10 +272,9 @@ void add_gradcheck(Cli& cli) {
   verb.option("--hidden", s->sizes.hidden, "F", "Width inside the feed-forward");
   verb.option("--layers", s->sizes.layers, "N", "Layers of each stack");
   verb.option("--symbols", s->sizes.symbols, "V", "Vocabulary of a model");
-  verb.option("--norm", s->sizes.norm, "PLACE", "post or pre");
-  verb.option("--norm-kind", s->sizes.norm_kind, "NAME", "layer, rms or none");
-  verb.option("--activation", s->sizes.activation, "NAME",
-              "relu, gelu, gelu_tanh, silu, swiglu or none");
+  verb.option("--norm", s->sizes.norm, "NAME", detail::words_of<NormKind>());
+  verb.option("--place", s->sizes.place, "NAME", "Of the norm: " + detail::words_of<NormPlace>());
+  verb.option("--activation", s->sizes.activation, "NAME", detail::words_of<Activation>());
   verb.option("--mask", s->sizes.mask, "NAME",
               "none, causal, padding, window, blocked-row; joined by +");
   verb.flag("--no-bias", s->sizes.no_bias, "Projections without biases");

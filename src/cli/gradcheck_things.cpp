@@ -8,6 +8,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/gradcheck_sized.hpp"
+#include "train/names.hpp"
 
 namespace tapehead::cli {
 
@@ -51,24 +52,14 @@ Mask one_mask(const std::string& name, const Sizes& s, std::int64_t keys) {
 }
 
 template <class T>
-T choice(const char* option, const std::string& word,
-         const std::vector<std::pair<const char*, T>>& known) {
-  std::string names;
-  for (const auto& [name, value] : known) {
-    if (word == name) return value;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  }
-  throw Misuse(fmt::format("{}: '{}' is unknown; known are {}", option, word, names));
+T choice(const char* option, const std::string& word) {
+  T value{};
+  as_misuse([&] { value = detail::choice_of<T>(option, word); });
+  return value;
 }
 
 Activation activation_of(const Sizes& s) {
-  return choice<Activation>("--activation", s.activation,
-                            {{"relu", Activation::relu},
-                             {"gelu", Activation::gelu},
-                             {"gelu_tanh", Activation::gelu_tanh},
-                             {"silu", Activation::silu},
-                             {"swiglu", Activation::swiglu},
-                             {"none", Activation::none}});
+  return choice<Activation>("--activation", s.activation);
 }
 
 TransformerOptions stack_options(const Sizes& s) {
@@ -78,11 +69,8 @@ TransformerOptions stack_options(const Sizes& s) {
   o.heads = s.heads;
   o.hidden = s.hidden;
   o.activation = activation_of(s);
-  o.place =
-      choice<NormPlace>("--norm", s.norm, {{"post", NormPlace::post}, {"pre", NormPlace::pre}});
-  o.norm = choice<NormKind>(
-      "--norm-kind", s.norm_kind,
-      {{"layer", NormKind::layer}, {"rms", NormKind::rms}, {"none", NormKind::none}});
+  o.norm = choice<NormKind>("--norm", s.norm);
+  o.place = choice<NormPlace>("--place", s.place);
   o.bias = !s.no_bias;
   return o;
 }
@@ -198,8 +186,7 @@ void check_sizes(const Sizes& s) {
 }
 
 std::vector<std::string> stack_options_and(std::vector<std::string> options) {
-  for (const char* one :
-       {"--heads", "--hidden", "--norm", "--norm-kind", "--activation", "--no-bias"})
+  for (const char* one : {"--heads", "--hidden", "--norm", "--place", "--activation", "--no-bias"})
     options.emplace_back(one);
   return options;
 }
@@ -262,8 +249,8 @@ std::string plain(const std::string& name) {
 
 const std::vector<const char*>& size_options() {
   static const std::vector<const char*> options{
-      "--batch",   "--time", "--keys",      "--width",      "--heads", "--hidden", "--layers",
-      "--symbols", "--norm", "--norm-kind", "--activation", "--mask",  "--no-bias"};
+      "--batch",   "--time", "--keys",  "--width",      "--heads", "--hidden", "--layers",
+      "--symbols", "--norm", "--place", "--activation", "--mask",  "--no-bias"};
   return options;
 }
 

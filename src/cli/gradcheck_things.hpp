@@ -18,10 +18,11 @@ struct Sizes {
   std::int64_t hidden = 24;
   std::int64_t layers = 1;
   std::int64_t symbols = 10;
-  std::string norm = "post";        // or pre
-  std::string norm_kind = "layer";  // rms, none
-  std::string activation = "relu";  // gelu, gelu_tanh, silu, swiglu, none
-  std::string mask = "none";        // none, causal, padding, window, blocked-row; joined by +
+  // In the words of `tapehead train`.
+  std::string norm = "layer";
+  std::string place = "post";
+  std::string activation = "relu";
+  std::string mask = "none";  // none, causal, padding, window, blocked-row; joined by +
   bool no_bias = false;
 };
 

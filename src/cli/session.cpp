@@ -21,7 +21,7 @@ struct Probe {
   Batch samples;
   Tensor predicted;           // like the targets
   report::HeatMap attention;  // of the first sequence, first layer and head
-  std::optional<SourceAttention> on_source;
+  std::optional<report::SourceAttention> on_source;
 };
 
 const Sequences& probed(const Dataset& data) {
@@ -57,7 +57,7 @@ Probe look_inside(const Task& task, const Model& model, const Sequences& test) {
       "key: input token"};
   if (task.source && task.model == ModelKind::encoder) {
     const Batch many = test.take(0, std::min<std::int64_t>(1000, test.count()));
-    probe.on_source = attention_on_source(task, model.with_weights(many).weights.front());
+    probe.on_source = report::attention_on_source(task, model.with_weights(many).weights.front());
   }
   return probe;
 }

@@ -28,7 +28,7 @@ void begin_result(Json& json, const RunConfig& config, const Loaded& problem,
   json.set("status", "running").set("tapehead", version()).set("task", config.task);
   json.set("seed", config.fit.seed).set("parameters", params.size()).set("threads", threads());
   json.set("blas", fmt::format("{} {} {}", blas.name, blas.kernel, blas.flavour));
-  json.set("chance", problem.task.chance).set("test_in_training", leaked(problem.data));
+  json.set("chance", problem.task.chance).set("test_in_training", problem.leaked);
 }
 
 void add_result(Json& json, const FitResult& result) {
@@ -45,19 +45,6 @@ void add_result(Json& json, const FitResult& result) {
   json.set("fingerprint", hex(result.fingerprint));
 }
 
-SourceAttention attention_on_source(const Task& task, const Tensor& weights) {
-  const Tensor peaks = argmax(weights);  // [N,H,T]
-  SourceAttention sums;
-  for (std::int64_t n = 0; n < weights.dim(0); ++n) {
-    for (std::int64_t t = 0; t < task.length; ++t) {
-      sums.weight += weights.at({n, 0, t, task.source(t)});
-      sums.peaks += peaks.at({n, 0, t}) == static_cast<double>(task.source(t)) ? 1 : 0;
-    }
-  }
-  const auto queries = static_cast<double>(weights.dim(0) * task.length);
-  return {sums.weight / queries, sums.peaks / queries};
-}
-
 namespace {
 
 std::string model_line(const ModelConfig& model, const Params& params) {
@@ -70,20 +57,21 @@ std::string model_line(const ModelConfig& model, const Params& params) {
                      plural(stack.heads, "head"), stack.width, inside, thousands(params.size()));
 }
 
-std::string data_line(const Dataset& data, std::uint64_t seed) {
+std::string data_line(const Loaded& problem, std::uint64_t seed) {
+  const Dataset& data = problem.data;
   if (data.train.block > 0) {
     return fmt::format("       {} tokens to train on, {} to validate on, seed {}\n",
                        thousands(data.train.inputs.size()),
                        thousands(data.validation.defined() ? data.validation.inputs.size() : 0),
                        seed);
   }
-  const std::int64_t shared = leaked(data);
   return fmt::format(
       "       {} training, {} validation, {} test sequences, seed {}{}\n",
       thousands(data.train.count()), thousands(data.validation.count()),
       thousands(data.test.count()), seed,
-      shared == 0 ? ""
-                  : fmt::format("; {} of the test inputs are trained on, too", thousands(shared)));
+      problem.leaked == 0
+          ? ""
+          : fmt::format("; {} of the test inputs are trained on, too", thousands(problem.leaked)));
 }
 
 }  // namespace
@@ -97,7 +85,7 @@ std::string banner(const RunConfig& config, const Loaded& problem, const Params&
                                  blas.name, blas.kernel, blas.flavour, plural(threads(), "thread"));
   text += fmt::format("task   {}: {}; {} symbols, length {}, chance {:.2f}%\n", task.name,
                       task.summary, task.symbols, task.length, 100 * task.chance);
-  text += data_line(problem.data, fit.seed) + model_line(config.model, params);
+  text += data_line(problem, fit.seed) + model_line(config.model, params);
   const std::string extent = fit.steps > 0 ? plural(steps, "step")
                                            : fmt::format("{} of {}", plural(fit.epochs, "epoch"),
                                                          plural(steps / fit.epochs, "step"));
@@ -106,8 +94,8 @@ std::string banner(const RunConfig& config, const Loaded& problem, const Params&
                             detail::word_for(fit.schedule));
 }
 
-std::string summary(const FitResult& result, const std::optional<SourceAttention>& on_source,
-                    double total_seconds) {
+std::string summary(const FitResult& result,
+                    const std::optional<report::SourceAttention>& on_source, double total_seconds) {
   std::string text;
   if (result.test) {
     text += fmt::format(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <tapehead/gradcheck.hpp>
+#include <tapehead/ops.hpp>
 
 #include "autograd/tape_state.hpp"
 #include "core/access.hpp"
@@ -79,19 +80,17 @@ Tensor second(const UnaryFunction& f, const char* op, const Tensor& x, const Ten
   const Tensor g = gradient_on(tape, y, ones(y.shape(), y.dtype()), at);
   // The gradient of a linear function is a constant.
   if (!g.defined() || !on(tape, g)) return zeros(x.shape(), x.dtype());
-  return detail::TensorAccess::placed(tape.backward(g, v)[at], 0, -1);
+  return detach(tape.backward(g, v)[at]);
 }
-
-Tensor constant(const Tensor& x) { return detail::TensorAccess::placed(x, 0, -1); }
 
 }  // namespace
 
 Tensor jacobian(const UnaryFunction& f, const Tensor& x) {
   check_call("jacobian", x);
-  const Tensor plain = called("jacobian", f, constant(x));
+  const Tensor plain = called("jacobian", f, detach(x));
   return matrix_of_rows(plain.size(), x.size(), x.dtype(), [&](std::int64_t i) {
     Tape tape;
-    const Tensor at = tape.watch(constant(x));
+    const Tensor at = tape.watch(detach(x));
     const Tensor y = f(at);
     const Tensor g = gradient_on(tape, y, unit(y.shape(), y.dtype(), i), at);
     return g.defined() ? g : zeros(x.shape(), x.dtype());
@@ -101,7 +100,7 @@ Tensor jacobian(const UnaryFunction& f, const Tensor& x) {
 Tensor hessian(const UnaryFunction& f, const Tensor& x) {
   check_call("hessian", x);
   return matrix_of_rows(x.size(), x.size(), x.dtype(), [&](std::int64_t i) {
-    return second(f, "hessian", constant(x), unit(x.shape(), x.dtype(), i));
+    return second(f, "hessian", detach(x), unit(x.shape(), x.dtype(), i));
   });
 }
 
@@ -109,7 +108,7 @@ Tensor hvp(const UnaryFunction& f, const Tensor& x, const Tensor& v) {
   check_call("hvp", x);
   detail::check_same_dtype("hvp", x, v);
   detail::check_same_shape("hvp", x, v, "x", "v");
-  return second(f, "hvp", constant(x), constant(v));
+  return second(f, "hvp", detach(x), detach(v));
 }
 
 Tensor jvp(const UnaryFunction& f, const Tensor& x, const Tensor& v) {
@@ -119,12 +118,12 @@ Tensor jvp(const UnaryFunction& f, const Tensor& x, const Tensor& v) {
   TapeOptions options;
   options.differentiable = true;
   Tape tape(std::move(options));
-  const Tensor at = tape.watch(constant(x));
+  const Tensor at = tape.watch(detach(x));
   const Tensor y = called("jvp", f, at);
   const Tensor c = tape.watch(zeros(y.shape(), y.dtype()));
   const Tensor g = gradient_on(tape, y, c, at);
   if (!g.defined() || !on(tape, g)) return zeros(y.shape(), y.dtype());
-  return constant(tape.backward(g, constant(v))[c]);
+  return detach(tape.backward(g, detach(v))[c]);
 }
 
 }  // namespace tapehead

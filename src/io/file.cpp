@@ -74,4 +74,11 @@ void read_exactly(std::FILE* file, const fs::path& path, void* to, std::size_t c
       fmt::format("cannot read '{}': it became shorter while being read", path.string()));
 }
 
+std::string read_file(const fs::path& path) {
+  const OpenedFile file = open_file(path);
+  std::string text(file.size, '\0');
+  read_exactly(file.handle.get(), path, text.data(), text.size());
+  return text;
+}
+
 }  // namespace tapehead::detail

@@ -32,5 +32,7 @@ struct OpenedFile {
 [[nodiscard]] OpenedFile open_file(const std::filesystem::path& path);
 // Exactly `count` bytes or a FileError.
 void read_exactly(std::FILE* file, const std::filesystem::path& path, void* to, std::size_t count);
+// All of a regular file.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
 }  // namespace tapehead::detail

@@ -24,10 +24,6 @@ TokenInputOptions input_options(const EncoderDecoderOptions& options, std::int64
           .init = options.stack.init};
 }
 
-Mask padding(const std::vector<std::int64_t>& lengths, const Tensor& source) {
-  return lengths.empty() ? Mask() : Mask::lengths(lengths, source.dim(1));
-}
-
 Tensor logits(const EncoderDecoder& model, const Tensor& states) {
   return model.output ? (*model.output)(states)
                       : detail::tied_output(states, model.target_input.weight);
@@ -50,7 +46,7 @@ EncoderDecoder::EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& 
 Tensor EncoderDecoder::encode(const Tensor& source, const std::vector<std::int64_t>& lengths,
                               Rng* rng, CallSite at) const {
   const InModule here(path, at);
-  return encoder(source_input(source, rng), padding(lengths, source), rng);
+  return encoder(source_input(source, rng), detail::padding_mask(source, lengths), rng);
 }
 
 Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* rng,
@@ -62,7 +58,8 @@ Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* r
 
 Tensor EncoderDecoder::operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,
                                   const Tensor& target, Rng* rng, CallSite at) const {
-  return decode(target, {encode(source, lengths, rng, at), padding(lengths, source)}, rng, at);
+  return decode(target, {encode(source, lengths, rng, at), detail::padding_mask(source, lengths)},
+                rng, at);
 }
 
 StackResult EncoderDecoder::with_weights(const Tensor& source,
@@ -70,8 +67,8 @@ StackResult EncoderDecoder::with_weights(const Tensor& source,
                                          const Tensor& target, CallSite at) const {
   const InModule here(path, at);
   const Tensor x = target_input(target);
-  StackResult result = decoder.with_weights(x, Mask::causal(x.dim(1)),
-                                            {encode(source, lengths), padding(lengths, source)});
+  StackResult result = decoder.with_weights(
+      x, Mask::causal(x.dim(1)), {encode(source, lengths), detail::padding_mask(source, lengths)});
   result.output = logits(*this, result.output);
   return result;
 }

@@ -47,7 +47,7 @@ Tensor EncoderModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng, C
 Tensor EncoderModel::padded(const Tensor& ids, const std::vector<std::int64_t>& lengths, Rng* rng,
                             CallSite at) const {
   const InModule here(path, at);
-  const Mask mask = lengths.empty() ? Mask() : Mask::lengths(lengths, ids.dim(1));
+  const Mask mask = detail::padding_mask(ids, lengths);
   return logits(*this, encoder(input(ids, rng), mask, rng), lengths);
 }
 
@@ -55,6 +55,15 @@ StackResult EncoderModel::with_weights(const Tensor& ids, const Mask& mask, Call
   const InModule here(path, at);
   StackResult result = encoder.with_weights(input(ids), mask);
   result.output = logits(*this, result.output, {});
+  return result;
+}
+
+StackResult EncoderModel::padded_with_weights(const Tensor& ids,
+                                              const std::vector<std::int64_t>& lengths,
+                                              CallSite at) const {
+  const InModule here(path, at);
+  StackResult result = encoder.with_weights(input(ids), detail::padding_mask(ids, lengths));
+  result.output = logits(*this, result.output, lengths);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// LayerNorm: gain (x - mean) / sqrt(variance + eps) + bias.   RMSNorm: gain x / sqrt(mean x^2 +
-// eps).
+// LayerNorm: gain (x - mean) / sqrt(variance + eps) + bias.
+// RMSNorm: gain x / sqrt(mean x^2 + eps).
 // Norm is either of them or nothing, chosen by its options.
 #include "nn/options.hpp"
 

@@ -111,6 +111,10 @@ void check_attention_inputs(const char* module, const Tensor& query, const Tenso
   }
 }
 
+Mask padding_mask(const Tensor& ids, const std::vector<std::int64_t>& lengths) {
+  return lengths.empty() ? Mask() : Mask::lengths(lengths, ids.dim(1));
+}
+
 LinearOptions projection(bool bias) {
   return {.bias = bias, .weight_init = init::xavier_uniform(), .bias_init = init::constant(0)};
 }

@@ -27,6 +27,9 @@ void check_sequence(const char* module, const char* name, const Tensor& x, std::
 void check_attention_inputs(const char* module, const Tensor& query, const Tensor& key,
                             const Tensor& value, std::int64_t width);
 
+// lengths[b] real ids in row b of ids [B,T], the rest is padding; no mask when all T are real.
+[[nodiscard]] Mask padding_mask(const Tensor& ids, const std::vector<std::int64_t>& lengths);
+
 // Xavier-uniform weights, zero bias: the start of every attention projection.
 [[nodiscard]] LinearOptions projection(bool bias);
 [[nodiscard]] LinearOptions input_projection(const MultiHeadOptions& options);   // W_Q, W_K, W_V

@@ -1,5 +1,5 @@
-// ids -> rows of a table (or one-hot W + b) [-> times sqrt(D)] -> + positions [-> norm] [->
-// dropout].
+// ids -> rows of a table, or one-hot W + b
+//     [-> times sqrt(D)] -> + positions [-> norm] [-> dropout].
 #include <cmath>
 
 #include <fmt/format.h>

@@ -23,6 +23,11 @@ std::int64_t option_in(const char* task, const char* option,
   return value;
 }
 
+void check_even(const char* task, const char* option, std::int64_t value) {
+  if (value % 2 != 0)
+    fail<ValueError>(fmt::format("{}: {} must be even, got {}", task, option, value));
+}
+
 std::string plain_symbol(std::int64_t id) {
   if (id >= 0 && id < 10) return std::string(1, static_cast<char>('0' + id));
   if (id >= 10 && id < 36) return std::string(1, static_cast<char>('a' + (id - 10)));

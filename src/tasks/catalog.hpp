@@ -28,6 +28,9 @@ std::int64_t option_in(const char* task, const char* option,
                        const std::optional<std::int64_t>& given, std::int64_t standard,
                        std::int64_t low, std::int64_t high);
 
+// ValueError when it is odd.
+void check_even(const char* task, const char* option, std::int64_t value);
+
 // "0".."9", then "a".."z", then numbers in angle brackets.
 [[nodiscard]] std::string plain_symbol(std::int64_t id);
 [[nodiscard]] std::vector<std::string> plain_symbols(std::int64_t count);

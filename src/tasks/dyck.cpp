@@ -18,9 +18,7 @@ TaskEntry dyck_task() {
             const std::int64_t kinds = option_in(name, "symbols", options.symbols, 2, 1, 4);
             const std::int64_t length = option_in(name, "length", options.length, 24, 2, 1024);
             const std::int64_t depth = option_in(name, "depth", options.depth, 4, 1, 512);
-            if (length % 2 != 0) {
-              fail<ValueError>(fmt::format("{}: length must be even, got {}", name, length));
-            }
+            check_even(name, "length", length);
             std::vector<std::string> words;
             for (std::int64_t kind = 0; kind < kinds; ++kind) {
               words.emplace_back(1, "([{<"[kind]);

@@ -16,13 +16,6 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-std::string read_all(const std::filesystem::path& path) {
-  const detail::OpenedFile file = detail::open_file(path);
-  std::string text(file.size, '\0');
-  detail::read_exactly(file.handle.get(), path, text.data(), text.size());
-  return text;
-}
-
 // The distinct characters in order, behind what has to come first.
 Vocabulary vocabulary_of(const std::vector<Words>& texts, std::vector<std::string> first = {}) {
   std::set<std::string> seen;
@@ -237,11 +230,11 @@ Loaded load_task(std::string_view name, const std::filesystem::path& file,
                  const TaskOptions& options, std::uint64_t seed) {
   const auto entry = std::find_if(task_catalog().begin(), task_catalog().end(),
                                   [&](const TaskEntry& one) { return one.name == name; });
-  if (entry == task_catalog().end()) return {make_task(name, options), {}};  // says what is wrong
+  if (entry == task_catalog().end()) (void)make_task(name, options);  // says what is wrong
   if (entry->make) {
     fail<ValueError>(fmt::format("{}: draws its data and takes no file", name));
   }
-  const std::string raw = read_all(file);
+  const std::string raw = detail::read_file(file);
   const std::string shown = file.string();
   Loaded loaded = name == "text"    ? load_text(shown, raw, options)
                   : name == "lines" ? load_lines(shown, raw, seed)
@@ -258,6 +251,7 @@ Loaded load_task(std::string_view name, const std::filesystem::path& file,
     task.options = {.length = task.length};
   }
   task.chance = commonest_share(loaded.data, task.classes);
+  loaded.leaked = leaked(loaded.data);
   return loaded;
 }
 

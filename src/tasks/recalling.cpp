@@ -1,11 +1,9 @@
-// repeat:         a random half, then the same again; asked in the second half. What an induction
-//                 head does.  Olsson et al. 2022, "In-context learning and induction heads".
-// recall:         pairs of key and value, then the keys in another order, each followed by its
-// value,
-//                 which is asked.  Arora et al. 2023, "Zoology" (MQAR).
-// selective-copy: symbols scattered among blanks, then ">" and the symbols in order.  Gu & Dao
-// 2023,
-//                 "Mamba".
+// repeat: a random half, then the same again; asked in the second half. What an induction head
+//   does.  Olsson et al. 2022, "In-context learning and induction heads".
+// recall: pairs of key and value, then the keys in another order, each followed by its value, which
+//   is asked.  Arora et al. 2023, "Zoology" (MQAR).
+// selective-copy: symbols scattered among blanks, then ">" and the symbols in order.
+//   Gu & Dao 2023, "Mamba".
 #include <algorithm>
 #include <numeric>
 
@@ -26,9 +24,7 @@ TaskEntry repeat_task() {
   return {name, summary, [=](const TaskOptions& options) {
             const std::int64_t symbols = option_in(name, "symbols", options.symbols, 28, 2, 1024);
             const std::int64_t length = option_in(name, "length", options.length, 32, 4, 1024);
-            if (length % 2 != 0) {
-              fail<ValueError>(fmt::format("{}: length must be even, got {}", name, length));
-            }
+            check_even(name, "length", length);
             Task task = basic_task(name, summary, ModelKind::language_model,
                                    Vocabulary(plain_symbols(symbols)));
             task.options = {.symbols = symbols, .length = length};

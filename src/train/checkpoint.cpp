@@ -1,15 +1,18 @@
 // Everything to go on with, as one safetensors file: "weights.NAME", "optimiser.NAME" and "losses";
 // counters, config and vocabularies as one JSON text each in the metadata.
-#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <tapehead/io.hpp>
 #include <tapehead/runs.hpp>
 
-#include "core/access.hpp"
 #include "core/message.hpp"
 #include "io/json.hpp"
+#include "train/weights.hpp"
 
 namespace tapehead {
 
@@ -30,10 +33,15 @@ std::string hex(const std::string& bytes) {
   return text;
 }
 
-std::string unhex(const std::string& text) {
+std::string unhex(std::string_view text) {
   std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    unsigned int byte = 0;
+    const std::string_view digits = text.substr(i, 2);
+    const char* end = digits.data() + digits.size();
+    if (digits.size() != 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end)
+      fail<ValueError>(fmt::format("'{}' is not the hexadecimal form of a symbol", text));
+    bytes += static_cast<char>(byte);
   }
   return bytes;
 }
@@ -47,10 +55,12 @@ std::string vocabulary_text(const Vocabulary& vocabulary) {
 Vocabulary vocabulary_from(const std::string& text) {
   std::vector<std::string> symbols;
   const Json json = detail::parse_json(text);
-  if (const auto* list = json.get<Json::Array>()) {
-    for (const Json& item : *list) {
-      if (const auto* symbol = item.get<std::string>()) symbols.push_back(unhex(*symbol));
-    }
+  const auto* list = json.get<Json::Array>();
+  if (list == nullptr) fail<ValueError>("a vocabulary is not a list");
+  for (const Json& item : *list) {
+    const auto* symbol = item.get<std::string>();
+    if (symbol == nullptr) fail<ValueError>("a symbol of a vocabulary is not text");
+    symbols.push_back(unhex(*symbol));
   }
   return Vocabulary(std::move(symbols));
 }
@@ -68,12 +78,19 @@ template <class T>
 T number(const Json& json, const char* name) {
   const Json* value = json.find(name);
   if (value != nullptr) {
-    if (const auto* found = value->get<std::int64_t>()) return static_cast<T>(*found);
-    if (const auto* found = value->get<std::uint64_t>()) return static_cast<T>(*found);
-    if (const auto* found = value->get<double>()) return static_cast<T>(*found);
-    if (value->is_null() && std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+    const auto* whole = value->get<std::int64_t>();
+    const auto* positive = value->get<std::uint64_t>();
+    if constexpr (std::is_floating_point_v<T>) {
+      if (const auto* found = value->get<double>()) return *found;
+      if (whole != nullptr) return static_cast<T>(*whole);
+      if (positive != nullptr) return static_cast<T>(*positive);
+      if (value->is_null()) return std::numeric_limits<T>::infinity();
+    } else {
+      if (whole != nullptr && std::in_range<T>(*whole)) return static_cast<T>(*whole);
+      if (positive != nullptr && std::in_range<T>(*positive)) return static_cast<T>(*positive);
+    }
   }
-  fail<ValueError>(fmt::format("counter '{}' is missing", name));
+  fail<ValueError>(fmt::format("counter '{}' is missing or not a number of its kind", name));
 }
 
 void read_counters(const std::string& text, FitState& state) {
@@ -145,31 +162,12 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
 }
 
 void load_weights(const std::filesystem::path& path, Params& params) {
-  const TensorFile file = read(path);
-  std::vector<const Tensor*> values;
-  std::size_t found = 0;
-  for (const NamedTensor& named : file.tensors) found += named.name.starts_with(kWeights) ? 1 : 0;
-  for (const Param& param : params.all()) {
-    const auto at =
-        std::find_if(file.tensors.begin(), file.tensors.end(), [&](const NamedTensor& named) {
-          return named.name == std::string(kWeights) + param.name();
-        });
-    if (at == file.tensors.end() || at->tensor.shape() != param.shape() ||
-        at->tensor.dtype() != param.dtype()) {
-      fail<FileError>(fmt::format(
-          "cannot load '{}': {} is {} in the file and {} {} in the model", path.string(),
-          param.name(), at == file.tensors.end() ? "missing" : to_string(at->tensor.shape()),
-          name_of(param.dtype()), to_string(param.shape())));
-    }
-    values.push_back(&at->tensor);
+  std::vector<NamedTensor> weights;
+  for (NamedTensor& named : read(path).tensors) {
+    if (named.name.starts_with(kWeights))
+      weights.push_back({named.name.substr(kWeights.size()), std::move(named.tensor)});
   }
-  if (found != values.size()) {
-    fail<FileError>(fmt::format("cannot load '{}': it holds {} weights and the model has {}",
-                                path.string(), found, values.size()));
-  }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    params[static_cast<int>(i)].set(*values[i]);
-  }
+  detail::fill_weights("load_weights", path, weights, params);
 }
 
 }  // namespace tapehead

@@ -94,6 +94,7 @@ Loaded load(RunConfig& config) {
   if (config.data.empty()) {
     loaded.task = make_task(config.task, config.options);
     loaded.data = draw(loaded.task, config.sizes, config.fit.seed);
+    loaded.leaked = leaked(loaded.data);
   } else {
     loaded = load_task(config.task, config.data, config.options, config.fit.seed);
   }

@@ -1,12 +1,27 @@
 #include <tapehead/train.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "core/message.hpp"
 
 namespace tapehead {
+namespace {
+
+double interval(std::int64_t right, std::int64_t count) {
+  const auto n = static_cast<double>(count);
+  const double p = static_cast<double>(right) / n;
+  return 1.96 * std::sqrt(p * (1 - p) / n);
+}
+
+}  // namespace
+
+double Evaluation::accuracy_interval() const { return interval(tokens_right, tokens); }
+double Evaluation::exact_interval() const { return interval(sequences_right, sequences); }
+double Evaluation::perplexity() const { return std::exp(loss); }
+double Evaluation::bits() const { return loss / std::log(2.0); }
 
 Evaluation count_right(const Tensor& logits, const Tensor& targets) {
   if (logits.rank() != 3 || targets.rank() != 2 || logits.shape().without(2) != targets.shape()) {

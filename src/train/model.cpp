@@ -58,14 +58,18 @@ const EncoderDecoder* Model::encoder_decoder() const {
   return std::get_if<EncoderDecoder>(&model_);
 }
 
+// A classifier's one answer to a sequence, as a sequence of one: [B,classes] -> [B,1,classes].
+Tensor Model::as_sequence(const Tensor& logits) const {
+  if (config_.kind != ModelKind::classifier) return logits;
+  return reshape(logits, {logits.dim(0), 1, logits.dim(1)});
+}
+
 Tensor Model::operator()(const Batch& batch, Rng* rng) const {
   if (const LanguageModel* model = language_model()) return (*model)(batch.inputs, rng);
   if (const EncoderDecoder* model = encoder_decoder()) {
     return (*model)(batch.inputs, batch.lengths, batch.decoder, rng);
   }
-  const Tensor logits = encoder()->padded(batch.inputs, batch.lengths, rng);
-  if (config_.kind == ModelKind::encoder) return logits;
-  return reshape(logits, {logits.dim(0), 1, logits.dim(1)});
+  return as_sequence(encoder()->padded(batch.inputs, batch.lengths, rng));
 }
 
 StackResult Model::with_weights(const Batch& batch) const {
@@ -73,9 +77,9 @@ StackResult Model::with_weights(const Batch& batch) const {
   if (const EncoderDecoder* model = encoder_decoder()) {
     return model->with_weights(batch.inputs, batch.lengths, batch.decoder);
   }
-  const Mask mask =
-      batch.lengths.empty() ? Mask() : Mask::lengths(batch.lengths, batch.inputs.dim(1));
-  return encoder()->with_weights(batch.inputs, mask);
+  StackResult result = encoder()->padded_with_weights(batch.inputs, batch.lengths);
+  result.output = as_sequence(result.output);
+  return result;
 }
 
 }  // namespace tapehead

@@ -12,6 +12,7 @@
 
 #include "core/access.hpp"
 #include "core/message.hpp"
+#include "train/weights.hpp"
 
 namespace tapehead {
 
@@ -33,31 +34,6 @@ void check_metadata(const std::filesystem::path& path,
         "cannot load '{}': its {} is {}, and this version reads '{}' alone", path.string(), key,
         found == metadata.end() ? "missing" : fmt::format("'{}'", found->second), wanted));
   }
-}
-
-// What does not fit, one sentence per tensor; "" when all fits.
-std::string differences(const TensorFile& file, const Params& params) {
-  std::string text;
-  const auto add = [&](const std::string& sentence) { text += fmt::format("\n  {}", sentence); };
-  for (const Param& param : params.all()) {
-    const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
-                                    [&](const auto& named) { return named.name == param.name(); });
-    if (found == file.tensors.end()) {
-      add(fmt::format("{}: not in the file", param.name()));
-    } else if (found->tensor.shape() != param.shape() || found->tensor.dtype() != param.dtype()) {
-      add(fmt::format("{}: the file has {} {}, the model {} {}", param.name(),
-                      name_of(found->tensor.dtype()), to_string(found->tensor.shape()),
-                      name_of(param.dtype()), to_string(param.shape())));
-    }
-  }
-  for (const NamedTensor& named : file.tensors) {
-    const std::vector<Param> all = params.all();
-    if (std::none_of(all.begin(), all.end(),
-                     [&](const Param& param) { return param.name() == named.name; })) {
-      add(fmt::format("{}: in the file, but not in the model", named.name));
-    }
-  }
-  return text;
 }
 
 }  // namespace
@@ -88,22 +64,7 @@ std::map<std::string, std::string> load_model(const std::filesystem::path& path,
   TensorFile file = read_tensors(path);
   check_metadata(path, file.metadata, kVersionKey, kVersion);
   check_metadata(path, file.metadata, kLayoutKey, kLayout);
-  const std::string different = differences(file, params);
-  if (!different.empty()) {
-    fail<FileError>(
-        fmt::format("cannot load '{}': it is not of this model:{}", path.string(), different));
-  }
-  detail::with_float("load_model", params.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const std::function<void(std::span<T>)> fill = [&](std::span<T> flat) {
-      for (const NamedTensor& named : file.tensors) {
-        const auto values = named.tensor.data<T>();
-        const std::int64_t offset = params.offset(params.at(named.name).index());
-        std::copy(values.begin(), values.end(), flat.begin() + offset);
-      }
-    };
-    params.write("load_model", fill);
-  });
+  detail::fill_weights("load_model", path, file.tensors, params);
   return std::move(file.metadata);
 }
 

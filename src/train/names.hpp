@@ -43,15 +43,28 @@ template <class T>
   return "";
 }
 
-// ValueError "norm: 'batch' is unknown; known are layer, rms, none".
+// "layer, rms or none".
+template <class T>
+[[nodiscard]] std::string words_of() {
+  const Names<T> names = names_of<T>();
+  std::string words;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    words += fmt::format("{}{}",
+                         i == 0                  ? ""
+                         : i + 1 == names.size() ? " or "
+                                                 : ", ",
+                         names[i].first);
+  }
+  return words;
+}
+
+// ValueError "norm: 'batch' is unknown; choose layer, rms or none".
 template <class T>
 [[nodiscard]] T choice_of(std::string_view what, std::string_view word) {
-  std::string known;
   for (const auto& one : names_of<T>()) {
     if (word == one.first) return one.second;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", one.first);
   }
-  fail<ValueError>(fmt::format("{}: '{}' is unknown; known are {}", what, word, known));
+  fail<ValueError>(fmt::format("{}: '{}' is unknown; choose {}", what, word, words_of<T>()));
 }
 
 }  // namespace tapehead::detail

@@ -75,9 +75,7 @@ RunFolder RunFolder::reopen(const fs::path& given, std::int64_t step) {
   std::string kept = kColumns;
   std::error_code error;
   if (fs::exists(metrics, error)) {
-    const detail::OpenedFile file = detail::open_file(metrics);
-    std::string text(file.size, '\0');
-    detail::read_exactly(file.handle.get(), metrics, text.data(), text.size());
+    const std::string text = detail::read_file(metrics);
     // The heading and one row a step; a row without its end was never whole.
     std::size_t end = 0;
     for (std::int64_t row = 0; row <= step; ++row) {

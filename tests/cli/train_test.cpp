@@ -213,9 +213,11 @@ TEST_CASE("a second signal ends the program at once") {
       .arguments = long_run({"--length", "64", "--batch", "4096", "--warmup", "1", "--out", "r"}),
       .folder = folder.path()});
   REQUIRE(process.wait_for("model  "));
-  process.send(SIGINT);
-  ::usleep(20'000);
-  process.send(SIGINT);
+  // Two that come before the program runs again count as one: many are sent.
+  for (int i = 0; i < 10; ++i) {
+    process.send(SIGINT);
+    ::usleep(20'000);
+  }
   const Result result = process.finish();
   CHECK(result.status == 130);
   CHECK_FALSE(std::filesystem::exists(folder / "r/result.json"));

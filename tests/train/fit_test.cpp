@@ -281,3 +281,15 @@ TEST_CASE("options outside their ranges are refused before anything runs") {
   tiny.data.train = {zeros({330, 6}), zeros({330, 6})};
   CHECK_THROWS_AS(fit(tiny.params, tiny.forward, tiny.data, tiny.options), DTypeError);
 }
+
+TEST_CASE("an evaluation gives half intervals, perplexity and bits") {
+  const Evaluation e{.loss = 2 * std::log(2.0),
+                     .tokens = 100,
+                     .tokens_right = 80,
+                     .sequences = 4,
+                     .sequences_right = 4};
+  CHECK(e.accuracy_interval() == Approx(0.0784).epsilon(1e-12));  // 1.96 sqrt(0.8 0.2 / 100)
+  CHECK(e.exact_interval() == 0);
+  CHECK(e.perplexity() == Approx(4).epsilon(1e-14));
+  CHECK(e.bits() == Approx(2).epsilon(1e-14));
+}

@@ -1,6 +1,8 @@
 // Stop, save, load, go on: the same bits as without a stop. And what a checkpoint refuses.
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include <tapehead/io.hpp>
 #include <tapehead/runs.hpp>
 
@@ -183,7 +185,8 @@ TEST_CASE("a checkpoint of another model, or none at all, changes nothing") {
   Params others(1);
   const Model other(others, wide.model);
   const std::vector<float> before = others.flat().to_vector<float>();
-  CHECK_THROWS_WITH(load_weights(folder / "c", others), ContainsSubstring("in the model"));
+  CHECK_THROWS_WITH(load_weights(folder / "c", others),
+                    ContainsSubstring("the file has f32 [16, 16], the model f32 [32, 32]"));
   CHECK(others.flat().to_vector<float>() == before);
   save_model(folder / "m", params);
   CHECK_THROWS_WITH(read_checkpoint(folder / "m"), ContainsSubstring("not a checkpoint"));
@@ -193,4 +196,30 @@ TEST_CASE("a checkpoint of another model, or none at all, changes nothing") {
   bytes[bytes.size() - 9] ^= 1;
   write_bytes(folder / "flipped", bytes);
   CHECK_THROWS_WITH(read_checkpoint(folder / "flipped"), ContainsSubstring("checksum"));
+}
+
+TEST_CASE("a checkpoint whose counters or symbols are no such thing is refused") {
+  const TemporaryFolder folder;
+  RunConfig config = small("reverse");
+  const Loaded problem = load(config);
+  Params params(1);
+  const Model model(params, config.model);
+  save_checkpoint(folder / "c", config, problem.task, params, {});
+  const auto with = [&](const char* key, const std::string& from, const std::string& to) {
+    TensorFile file = read_tensors(folder / "c");
+    std::string& text = file.metadata[key];
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    write_tensors(folder / "d", file);
+    (void)read_checkpoint(folder / "d");
+  };
+  CHECK_NOTHROW(with("counters", "\"step\"", "\"step\""));
+  for (const char* number : {"1e300", "-1.5", "\"3\"", "null", "18446744073709551615"}) {
+    CHECK_THROWS_WITH(with("counters", "\"step\":0", fmt::format("\"step\":{}", number)),
+                      ContainsSubstring("counter 'step'"));
+  }
+  for (const char* symbol : {"\"3\"", "\"3z\"", "\"zz\"", "\"+1\"", "7"}) {
+    CHECK_THROWS_AS(with("inputs", "\"30\"", symbol), FileError);
+  }
 }
