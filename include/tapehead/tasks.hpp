@@ -167,6 +167,15 @@ struct Loaded {
   std::int64_t leaked = 0;  // see leaked(data)
 };
 
+// How an answer that is generated begins and ends, as ids of the task's outputs. Without a stop it
+// has `length` tokens, or as many as the source when that is 0.
+struct AnswerEnds {
+  std::optional<std::int64_t> start = std::nullopt;
+  std::optional<std::int64_t> stop = std::nullopt;
+  std::int64_t length = 0;
+};
+[[nodiscard]] AnswerEnds answer_ends(std::string_view task, const Vocabulary& outputs);
+
 // The user's file as a task.
 //   text    characters of a UTF-8 file, or its bytes: the next one; the last tenth validates
 //   lines   one document a line: the next character, a line break at both ends

@@ -21,21 +21,6 @@ struct Args {
   SamplingOptions sampling;
 };
 
-// Where generation starts and what ends it: a line break for the user's files, the start symbol of
-// generated tasks, which end by length.
-struct Ends {
-  std::optional<std::int64_t> start;
-  std::optional<std::int64_t> stop;
-};
-
-Ends ends_of(const Checkpoint& checkpoint) {
-  const std::string& task = checkpoint.config.task;
-  const Vocabulary& symbols = checkpoint.outputs;
-  if (task == "lines" || task == "pairs") return {symbols.find("\n"), symbols.find("\n")};
-  if (task == "text") return {symbols.find("\n"), std::nullopt};
-  return {symbols.find("|"), std::nullopt};
-}
-
 int run(const Args& args, Output& out) {
   as_misuse([&] { check(args.sampling); });
   if (args.tokens < 1) throw Misuse("--tokens must be at least 1");
@@ -48,7 +33,7 @@ int run(const Args& args, Output& out) {
   if (pair == nullptr && language == nullptr) {
     throw Misuse("generate: the model answers at once and generates nothing; use eval");
   }
-  const Ends ends = ends_of(checkpoint);
+  const AnswerEnds ends = answer_ends(checkpoint.config.task, checkpoint.outputs);
   std::vector<std::int64_t> given;
   as_misuse([&] { given = checkpoint.inputs.encode(args.prompt); });
   if (pair != nullptr && given.empty()) throw Misuse("generate: --prompt says the source");
@@ -59,7 +44,7 @@ int run(const Args& args, Output& out) {
   const NextToken next = pair != nullptr ? next_token(*pair, given) : next_token(*language);
   std::int64_t tokens = args.tokens;
   if (pair != nullptr && !ends.stop) {
-    tokens = std::min(tokens, checkpoint.config.task == "dates" ? 10 : std::ssize(given));
+    tokens = std::min(tokens, ends.length > 0 ? ends.length : std::ssize(given));
   }
 
   detail::Json texts = detail::Json::array();

@@ -125,12 +125,13 @@ Tensor log_softmax_gradient_rows(const Tensor& output, const Tensor& cotangent) 
   return result;
 }
 
-// Kernels see the axis as the last one; other axes are brought there and back.
+// Kernels see the axis as the last one; other axes are brought there and back. x and what follows
+// it have one shape.
 template <class F, class... X>
-Tensor along(int axis, F f, const X&... x) {
+Tensor along(int axis, F f, const Tensor& x, const X&... more) {
   const auto last = [axis](const Tensor& t) { return transpose(detach(t), axis, -1); };
-  if (((axis == x.rank() - 1) && ...)) return f(x...);
-  return transpose(f(last(x)...), axis, -1);
+  if (axis == x.rank() - 1) return f(x, more...);
+  return transpose(f(last(x), last(more)...), axis, -1);
 }
 
 Tensor softmax_gradient(int axis, const Tensor& y, const Tensor& dy) {

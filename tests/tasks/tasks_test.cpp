@@ -75,3 +75,19 @@ TEST_CASE("bad options and names are refused with what to do") {
   CHECK_THROWS_WITH(draw(make_task("reverse"), {.train = 10, .validation = 0, .test = 10}, 0),
                     ContainsSubstring("at least 1 sequence, got 0"));
 }
+
+TEST_CASE("an answer that is generated knows where it begins and ends") {
+  const Vocabulary symbols({"a", "\n", "|"});
+  const AnswerEnds line = answer_ends("lines", symbols);
+  CHECK((line.start == 1 && line.stop == 1 && line.length == 0));
+  const AnswerEnds text = answer_ends("text", symbols);
+  CHECK((text.start == 1 && !text.stop));
+  const Task dates = make_task("dates", {});
+  const AnswerEnds date = answer_ends("dates", dates.outputs);
+  Example example;
+  Rng rng(1);
+  dates.draw(rng, example);
+  CHECK(date.start == example.decoder.front());
+  CHECK(date.length == static_cast<std::int64_t>(example.target.size()));
+  CHECK(answer_ends("copy", make_task("copy", {}).outputs).length == 0);
+}
