@@ -110,6 +110,8 @@ void load_weights(const std::filesystem::path& path, Params& params);
 //   checkpoint.safetensors  everything to go on with
 //   attention.svg           the attention map
 //   result.json             what came out
+//   film.json               what every head attended to over time, for the report
+//   report.html             all of it to look at: one file, no network
 // Files other than the growing metrics.csv are replaced in one step.
 class RunFolder {
  public:
@@ -124,6 +126,7 @@ class RunFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path file(const char* name) const { return path_ / name; }
   void write(const char* name, std::string_view text) const;
+  [[nodiscard]] std::string read(const char* name) const;  // "" when there is no such file
   // Appends a row; numbers have 17 significant digits, so that reading them gives the same bits.
   void add_metrics(const StepReport& report);
   // Brings the rows so far to the file: FileError when the disk is full.

@@ -17,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,13 @@ struct Evaluation {
   [[nodiscard]] double bits() const;        // a token: loss / ln 2
 };
 
+// Euclidean norms of one parameter around a step.
+struct ParamNorms {
+  double gradient = 0;  // before clipping
+  double weight = 0;    // after the step
+  double update = 0;    // of what the step changed
+};
+
 // What fit tells after each step. The references live until the callback returns.
 struct StepReport {
   std::int64_t step = 0;  // 1..steps
@@ -98,6 +106,8 @@ struct StepReport {
   const Tensor& targets;                   // [B,U]
   const Evaluation* validation = nullptr;  // after some steps: see evaluate_every
   bool best = false;                       // its loss is the lowest so far
+  // With an evaluation: one for each parameter, in the order of Params.
+  std::span<const ParamNorms> norms = {};
 };
 
 // Everything that a run needs to go on after `step`, beside the weights.

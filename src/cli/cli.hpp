@@ -105,6 +105,7 @@ class Cli {
 };
 
 void add_compare(Cli& cli);
+void add_report(Cli& cli);
 void add_eval(Cli& cli);
 void add_generate(Cli& cli);
 void add_gradcheck(Cli& cli);

@@ -9,7 +9,9 @@
 
 #include "cli/interrupts.hpp"
 #include "cli/progress.hpp"
+#include "cli/report.hpp"
 #include "cli/train_text.hpp"
+#include "report/film.hpp"
 #include "report/heat_map.hpp"
 #include "report/samples.hpp"
 
@@ -81,12 +83,16 @@ FitResult train(Session& session, Params& params, const Model& model, Output& ou
   const std::int64_t per_epoch = steps_per_epoch(options, data.train.count());
   Progress progress(out, (steps + per_epoch - 1) / per_epoch, session.log_every,
                     options.evaluate_every == 0);
+  report::Film film(session.problem.task, probed(data));
+  if (folder && session.state) film.restore(folder->read("film.json"), session.state->step);
   FitCallbacks callbacks;
   callbacks.step = [&](const StepReport& report) {
     if (folder) {
       folder->add_metrics(report);
       if (report.validation != nullptr) {
         folder->flush_metrics();
+        film.add(report.step, model, params, report.norms);
+        folder->write("film.json", film.json());
         save("model.safetensors", report.step);
         if (report.best && options.patience > 0) save("best.safetensors", report.step);
       }
@@ -144,14 +150,15 @@ int run_session(Session& session, Params& params, const Model& model, Output& ou
   if (folder) {
     folder->write("attention.svg", report::svg_picture(probe.attention));
     folder->write("result.json", to_string(out.result(), 2) + "\n");
+    (void)write_report(folder->path(), config, session.problem, params, model);
   }
   out.say(fmt::format("\n{}\n{}\n{}", report::text_picture(probe.attention),
                       report::sample_table(task, probe.samples, probe.predicted),
                       summary(result, probe.on_source, total)));
   if (folder) {
     out.say(fmt::format(
-        "outputs      {}: config.json metrics.csv model.safetensors checkpoint.safetensors "
-        "attention.svg result.json\n",
+        "outputs      {0}: config.json metrics.csv model.safetensors checkpoint.safetensors "
+        "attention.svg result.json report.html\n",
         folder->path().string()));
   }
   if (!result.stopped) return kDone;

@@ -10,15 +10,12 @@
 namespace tapehead::cli {
 
 using detail::Json;
+using report::plural;
 using report::thousands;
 
 namespace {
 
 std::string hex(std::uint64_t number) { return fmt::format("0x{:016x}", number); }
-
-std::string plural(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", thousands(count), what, count == 1 ? "" : "s");
-}
 
 }  // namespace
 

@@ -17,6 +17,10 @@ std::string thousands(std::int64_t number) {
   return digits;
 }
 
+std::string plural(std::int64_t count, const char* what) {
+  return fmt::format("{} {}{}", thousands(count), what, count == 1 ? "" : "s");
+}
+
 std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::ceil(std::max(seconds, 0.0)));
   if (whole < 60) return fmt::format("{} s", whole);

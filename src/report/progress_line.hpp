@@ -20,6 +20,8 @@ namespace tapehead::report {
 
 // "1,234,567"
 [[nodiscard]] std::string thousands(std::int64_t number);
+// "1 layer", "2,000 steps"
+[[nodiscard]] std::string plural(std::int64_t count, const char* what);
 // "42 s", "3 min 20 s", "2 h 5 min"
 [[nodiscard]] std::string duration(double seconds);
 

@@ -12,6 +12,7 @@
 #include "core/access.hpp"
 #include "core/message.hpp"
 #include "io/hash.hpp"
+#include "train/norms.hpp"
 
 namespace tapehead {
 
@@ -168,11 +169,17 @@ class Run {
   void train_step() {
     const std::int64_t step = state_.step + 1;
     const double lr = learning_rate(options_, step, steps_);
+    const bool due = options_.evaluate_every > 0
+                         ? step % options_.evaluate_every == 0 || step == steps_
+                         : step % per_epoch_ == 0 || step == steps_;
     Taken taken;
+    std::vector<ParamNorms> norms;
     {
       Gradients gradients;
       taken = gradients_of(step, gradients);
       if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, gradients);
+      std::optional<detail::StepNorms> watched;
+      if (due && callbacks_.step) watched.emplace(params_, gradients);
       try {
         taken.norm = std::isinf(options_.clip)
                          ? global_norm(gradients, params_)
@@ -181,6 +188,7 @@ class Run {
         fail_non_finite(step, taken.loss, gradients);
       }
       adam_.step(gradients, lr);
+      if (watched) norms = watched->after(params_);
     }
 
     state_.step = step;
@@ -188,17 +196,15 @@ class Run {
     state_.tokens += taken.tokens;
     const double now = seconds();
     result_.stopped = step < steps_ && options_.stop != nullptr && options_.stop->load() != 0;
-    const bool due = options_.evaluate_every > 0
-                         ? step % options_.evaluate_every == 0 || step == steps_
-                         : step % per_epoch_ == 0 || step == steps_;
     const bool validate = due && !result_.stopped && data_.validation.defined();
     bool best = false;
     if (validate) best = note(evaluate(model_, data_.validation), step);
     if (options_.minutes > 0 && now >= 60 * options_.minutes && step < steps_) result_.early = true;
     if (callbacks_.step) {
-      callbacks_.step({step, steps_, (step - 1) / per_epoch_ + 1, taken.loss, lr, taken.norm,
-                       state_.tokens, now, taken.logits, taken.targets,
-                       validate ? &result_.validation.back() : nullptr, best});
+      callbacks_.step(
+          {step, steps_, (step - 1) / per_epoch_ + 1, taken.loss, lr, taken.norm, state_.tokens,
+           now, taken.logits, taken.targets, validate ? &result_.validation.back() : nullptr, best,
+           validate ? std::span<const ParamNorms>(norms) : std::span<const ParamNorms>()});
     }
     if (validate && callbacks_.checkpoint && step < steps_) callbacks_.checkpoint(state());
   }

@@ -93,6 +93,11 @@ void RunFolder::write(const char* name, std::string_view text) const {
   detail::replace_file(file(name), text);
 }
 
+std::string RunFolder::read(const char* name) const {
+  std::error_code error;
+  return fs::exists(file(name), error) ? detail::read_file(file(name)) : "";
+}
+
 void RunFolder::add_metrics(const StepReport& report) {
   rows_ += fmt::format("{},{:.17g},{:.17g},{:.17g},{},{:.17g}", report.step, report.loss, report.lr,
                        report.grad_norm, report.tokens, report.seconds);

@@ -89,6 +89,7 @@ TEST_CASE("a run that is interrupted and resumed ends as the one that was not") 
   CHECK(fingerprint_of(folder / "part/result.json") ==
         fingerprint_of(folder / "whole/result.json"));
   CHECK(metrics_of(folder / "part/metrics.csv") == metrics_of(folder / "whole/metrics.csv"));
+  CHECK(read_bytes(folder / "part/film.json") == read_bytes(folder / "whole/film.json"));
   const TensorFile a = read_tensors(folder / "part/model.safetensors");
   const TensorFile b = read_tensors(folder / "whole/model.safetensors");
   REQUIRE(a.tensors.size() == b.tensors.size());
@@ -187,4 +188,20 @@ TEST_CASE("what is no run, or only half of one, is one sentence") {
     CHECK(half.status == 1);
     CHECK_THAT(half.err, ContainsSubstring("half"));
   }
+}
+
+TEST_CASE("a run leaves a report, and it can be written again") {
+  const TemporaryFolder folder;
+  REQUIRE(run_in(folder, small({"--out", "r"})).status == 0);
+  const std::string page = read_bytes(folder / "r/report.html");
+  CHECK_THAT(page, ContainsSubstring("<!doctype html>") && ContainsSubstring("</html>"));
+  std::filesystem::remove(folder / "r/report.html");
+  std::filesystem::remove(folder / "r/film.json");
+  const Result again = run_in(folder, {"report", "r", "--json"});
+  CHECK(again.status == 0);
+  CHECK(*parse_json(again.out).find("report")->get<std::string>() == "r/report.html");
+  CHECK_THAT(read_bytes(folder / "r/report.html"), ContainsSubstring("</html>"));
+  const Result none = run_in(folder, {"report", "nothing"});
+  CHECK(none.status == 2);
+  CHECK_THAT(none.err, ContainsSubstring("'nothing' is not a run"));
 }

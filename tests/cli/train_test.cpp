@@ -95,7 +95,7 @@ TEST_CASE("a run prints one JSON object and leaves a whole folder") {
   const std::string picture = read_bytes(run_folder / "attention.svg");
   CHECK(picture.starts_with("<svg "));
   CHECK(picture.ends_with("</svg>\n"));
-  CHECK(std::distance(std::filesystem::directory_iterator(run_folder), {}) == 6);
+  CHECK(std::distance(std::filesystem::directory_iterator(run_folder), {}) == 8);
 }
 
 TEST_CASE("what is for people is plain text when nobody looks") {

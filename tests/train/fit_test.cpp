@@ -293,3 +293,33 @@ TEST_CASE("an evaluation gives half intervals, perplexity and bits") {
   CHECK(e.perplexity() == Approx(4).epsilon(1e-14));
   CHECK(e.bits() == Approx(2).epsilon(1e-14));
 }
+
+TEST_CASE("an evaluation comes with the norms of every parameter around its step") {
+  Tiny tiny;
+  tiny.options.evaluate_every = 7;
+  Tensor before = tiny.params.flat();
+  int evaluations = 0;
+  FitCallbacks callbacks;
+  callbacks.step = [&](const StepReport& report) {
+    CHECK(report.norms.empty() == (report.validation == nullptr));
+    if (!report.norms.empty()) {
+      ++evaluations;
+      const std::vector<Param> all = tiny.params.all();
+      REQUIRE(report.norms.size() == all.size());
+      double gradient = 0;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const Tensor now = reshape(all[i].value(), {all[i].shape().size()});
+        const Tensor then = slice(before, 0, tiny.params.offset(static_cast<int>(i)),
+                                  tiny.params.offset(static_cast<int>(i)) + now.size());
+        gradient += report.norms[i].gradient * report.norms[i].gradient;
+        CHECK(report.norms[i].weight == Approx(norm(cast(now, DType::f64)).item()).epsilon(1e-6));
+        CHECK(report.norms[i].update ==
+              Approx(norm(cast(now, DType::f64) - cast(then, DType::f64)).item()).epsilon(1e-6));
+      }
+      CHECK(std::sqrt(gradient) == Approx(report.grad_norm).epsilon(1e-5));
+    }
+    before = tiny.params.flat();
+  };
+  (void)fit(tiny.params, tiny.forward, tiny.data, tiny.options, callbacks);
+  CHECK(evaluations == 5);  // 30 steps: 7, 14, 21, 28, 30
+}

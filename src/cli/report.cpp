@@ -1,0 +1,51 @@
+// `tapehead report RUN`: report.html again, from what the run's folder holds.
+#include "cli/report.hpp"
+
+#include <fmt/format.h>
+
+#include "io/file.hpp"
+#include "report/page.hpp"
+
+namespace tapehead::cli {
+namespace {
+
+// "" when there is no such file.
+std::string text_of(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? detail::read_file(path) : "";
+}
+
+int run(const std::string& path, Output& out) {
+  const Opened opened = open_run(path);
+  RunConfig config = opened.checkpoint.config;
+  const Loaded problem = load(config);
+  const std::filesystem::path parent = checkpoint_of(path).parent_path();
+  const std::filesystem::path folder = parent.empty() ? "." : parent;
+  const std::string file = write_report(folder, config, problem, opened.params, opened.model);
+  out.say(fmt::format("{}\n", file));
+  out.result().set("run", path).set("report", file);
+  return kDone;
+}
+
+}  // namespace
+
+std::string write_report(const std::filesystem::path& folder, const RunConfig& config,
+                         const Loaded& problem, const Params& params, const Model& model) {
+  const std::string metrics = text_of(folder / "metrics.csv");
+  const std::string result = text_of(folder / "result.json");
+  const std::string film = text_of(folder / "film.json");
+  const std::filesystem::path file = folder / "report.html";
+  detail::replace_file(
+      file, report::html_report({config, problem, params, model, metrics, result, film}));
+  return file.string();
+}
+
+void add_report(Cli& cli) {
+  const auto path = std::make_shared<std::string>();
+  cli.verb("report", "Write a run's report.html again",
+           [path](Output& out) { return run(*path, out); })
+      .argument("RUN", *path, "The folder of the run")
+      .footer("One file, no network: curves, attention, samples, gradients.\n");
+}
+
+}  // namespace tapehead::cli
