@@ -22,3 +22,4 @@
 #include <tapehead/tasks.hpp>      // sequence tasks
 #include <tapehead/tensor.hpp>     // tensors
 #include <tapehead/train.hpp>      // the training loop
+#include <tapehead/trials.hpp>     // many runs side by side

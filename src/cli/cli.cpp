@@ -126,6 +126,16 @@ Verb& Verb::option(const char* name, std::string& target, const char* unit,
   return *this;
 }
 
+Verb& Verb::options(const char* name, std::vector<std::string>& target, const char* unit,
+                    const std::string& help) {
+  app_of(app_)
+      .add_option(name, target, help)
+      ->option_text(unit)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return *this;
+}
+
 Verb& Verb::flag(const char* name, bool& target, const std::string& help) {
   app_of(app_).add_flag(name, target, help)->disable_flag_override();
   return *this;

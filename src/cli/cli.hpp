@@ -76,6 +76,9 @@ class Verb {
                const std::string& help);
   Verb& option(const char* name, std::optional<double>& target, const char* unit,
                const std::string& help);
+  // One that may be given many times.
+  Verb& options(const char* name, std::vector<std::string>& target, const char* unit,
+                const std::string& help);
   Verb& flag(const char* name, bool& target, const std::string& help);
   // Whether the command line has the option; known once the action runs.
   [[nodiscard]] bool given(const char* name) const;

@@ -5,8 +5,10 @@
 
 #include <tapehead/system.hpp>
 
+#include "cli/many.hpp"
 #include "cli/run_options.hpp"
 #include "cli/session.hpp"
+#include "io/file.hpp"
 
 namespace tapehead::cli {
 namespace {
@@ -19,6 +21,10 @@ struct Args {
   std::string out;
   std::int64_t log_every = 100;
   bool no_save = false;
+  std::string config;  // a file
+  std::int64_t seeds = 1;
+  std::vector<std::string> sweep;
+  double solved = TrialOptions().solved;
   std::function<bool(const char*)> given;  // whether an option is on the command line
 };
 
@@ -29,8 +35,13 @@ void check(const Args& args, Session& session) {
   if (args.no_save && !args.out.empty()) throw Misuse("--no-save and --out exclude each other");
   RunConfig& config = session.config;
   config = default_config(args.task);
+  if (args.given("--config")) {
+    as_misuse([&] { config = config_from_json(detail::read_file(args.config)); });
+    if (config.task != args.task)
+      throw Misuse(fmt::format("--config: {} is of task {}", args.config, config.task));
+  }
   args.options.apply(config, args.given);
-  config.fit.seed = args.seed;
+  if (args.given("--seed") || !args.given("--config")) config.fit.seed = args.seed;
   config.fit.threads = args.threads;
   if (config.sizes.validation < 1 || config.sizes.test < 1) {
     throw Misuse("--validation-sequences and --test-sequences must be at least 1");
@@ -47,7 +58,7 @@ void check(const Args& args, Session& session) {
     }
     session.problem = load(config);
     FitOptions& fit = config.fit;
-    if (!args.given("--warmup")) {
+    if (!args.given("--warmup") && !args.given("--config")) {
       // The task's warm-up, or all of a shorter run.
       FitOptions without = fit;
       without.warmup = 0;
@@ -57,10 +68,10 @@ void check(const Args& args, Session& session) {
   });
 }
 
-std::optional<RunFolder> make_folder(const Args& args) {
+std::optional<RunFolder> make_folder(const Args& args, std::uint64_t seed) {
   if (args.no_save) return std::nullopt;
   if (args.out.empty()) {
-    return RunFolder::create_numbered(fmt::format("runs/{}-seed{}", args.task, args.seed));
+    return RunFolder::create_numbered(fmt::format("runs/{}-seed{}", args.task, seed));
   }
   try {
     return RunFolder::create(args.out);
@@ -73,12 +84,19 @@ int run(const Args& args, Output& out) {
   Session session;
   session.log_every = args.log_every;
   check(args, session);
+  if (args.given("--seeds") || args.given("--sweep")) {
+    for (const char* option : {"--out", "--no-save", "--log-every"}) {
+      if (args.given(option)) throw Misuse(fmt::format("{} means nothing to many runs", option));
+    }
+    return run_many({session.config, args.seeds, args.sweep, args.solved, args.threads}, out);
+  }
+  if (args.given("--solved")) throw Misuse("--solved belongs to --seeds and --sweep");
   std::optional<UseThreads> use;
   if (args.threads != 0) use.emplace(args.threads);
   Params params(session.config.fit.seed);
   std::optional<Model> model;
   as_misuse([&] { model.emplace(params, session.config.model); });
-  session.folder = make_folder(args);
+  session.folder = make_folder(args, session.config.fit.seed);
   return run_session(session, params, *model, out);
 }
 
@@ -98,6 +116,12 @@ void add_train(Cli& cli) {
               "New or empty folder for the outputs (default runs/TASK-seedN)")
       .option("--log-every", args->log_every, "N", "Steps between lines when not on a terminal")
       .flag("--no-save", args->no_save, "Write no files")
+      .option("--config", args->config, "FILE", "Settings from a run's config.json")
+      .option("--seeds", args->seeds, "N",
+              "Many runs, of this seed and those after it, side by side; no files")
+      .options("--sweep", args->sweep, "NAME=A,B",
+               "Runs with each of the values of a setting in config.json; crossed with others")
+      .option("--solved", args->solved, "X", "Validation accuracy that counts as solved")
       .footer(
           "What is not given is the task's own: for 'reverse' the setup published in the UvA Deep\n"
           "Learning tutorials. config.json in the run's folder holds all of it.\n"
@@ -105,6 +129,7 @@ void add_train(Cli& cli) {
           "\nExamples:\n"
           "  tapehead train reverse\n"
           "  tapehead train reverse --seed 1 --out runs/second --threads 1\n"
+          "  tapehead train reverse --seeds 10 --sweep lr=5e-4,2e-3 --sweep width=16,32\n"
           "  tapehead train sort --layers 3 --width 48 --heads 3\n"
           "  tapehead train text --data book.txt --length 64 --minutes 3\n");
 }

@@ -6,6 +6,7 @@
 #include <tapehead/ops.hpp>
 
 #include "gradcheck/float32.hpp"
+#include "core/jobs.hpp"
 #include "gradcheck/suite.hpp"
 
 namespace tapehead::detail {

@@ -1,7 +1,6 @@
 // Everything at once: all ops, all modules and models, shared out over threads.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,10 +10,6 @@
 #include "gradcheck/verdict.hpp"
 
 namespace tapehead::detail {
-
-// Runs the jobs on `count` threads (0: as many as threads() says), each with kernels of one thread.
-// The first exception is thrown again when all have ended.
-void run_jobs(const std::vector<std::function<void()>>& jobs, int count = 0);
 
 struct Suite {
   std::vector<OpCheck> ops;

@@ -6,6 +6,7 @@
 
 #include <tapehead/runs.hpp>
 #include <tapehead/system.hpp>
+#include <tapehead/trials.hpp>
 
 #include "core/message.hpp"
 #include "io/json.hpp"
@@ -184,6 +185,38 @@ std::vector<std::string> differences(const RunConfig& a, const RunConfig& b) {
     }
   }
   return list;
+}
+
+void change_setting(RunConfig& config, std::string_view name, std::string_view value) {
+  const Json json = json_of(config);
+  Json changed;
+  std::vector<std::string> found;
+  std::vector<std::string> known;
+  for (const char* part : {"task", "model", "train"}) {
+    Json members = *json.find(part);
+    for (const Json::Member& member : *json.find(part)->get<Json::Object>()) {
+      const std::string full = fmt::format("{}.{}", part, member.name);
+      known.push_back(member.name);
+      if (name != member.name && name != full) continue;
+      found.push_back(full);
+      Json to = std::string(value);
+      try {
+        to = detail::parse_json(value);
+      } catch (const ValueError&) {  // a word
+      }
+      members.set(member.name, std::move(to));
+    }
+    changed.set(part, std::move(members));
+  }
+  if (found.empty()) {
+    fail<ValueError>(
+        fmt::format("there is no setting '{}'; did you mean '{}'? config.json of a run lists them",
+                    name, detail::nearest(name, known)));
+  }
+  if (found.size() > 1)
+    fail<ValueError>(
+        fmt::format("'{}' is more than one setting: {}", name, fmt::join(found, ", ")));
+  config = config_from_json(to_string(changed));
 }
 
 }  // namespace tapehead

@@ -205,3 +205,50 @@ TEST_CASE("a run leaves a report, and it can be written again") {
   CHECK(none.status == 2);
   CHECK_THAT(none.err, ContainsSubstring("'nothing' is not a run"));
 }
+
+TEST_CASE("seeds side by side and settings crossed with them give one table") {
+  const TemporaryFolder folder;
+  const auto many = [&](const std::vector<std::string>& more) {
+    return run_in(folder, small(more));
+  };
+  const Result table = many({"--seeds", "2", "--sweep", "lr=1e-3,2e-3", "--json"});
+  REQUIRE(table.status == 0);
+  const Json object = parse_json(table.out);
+  const auto& settings = *object.find("settings")->get<Json::Array>();
+  REQUIRE(settings.size() == 2);
+  CHECK(*settings[1].find("setting")->get<std::string>() == "lr=2e-3");
+  const auto& runs = *settings[1].find("runs")->get<Json::Array>();
+  REQUIRE(runs.size() == 2);
+  CHECK(*runs[1].find("seed")->natural() == 1);
+  REQUIRE(many({"--lr", "2e-3", "--seed", "1", "--out", "alone"}).status == 0);
+  CHECK(*runs[1].find("fingerprint")->get<std::string>() ==
+        fingerprint_of(folder / "alone/result.json"));
+  CHECK_THAT(table.err, ContainsSubstring("4/4  lr="));
+
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--sweep", "lr"},
+                                                {"--sweep", "lr="},
+                                                {"--sweep", "nothing=1"},
+                                                {"--seeds", "0"},
+                                                {"--seeds", "2", "--solved", "0"},
+                                                {"--solved", "0.5"},
+                                                {"--seeds", "2", "--out", "many"},
+                                                {"--sweep", "heads=3"}}) {
+    const Result result = many(wrong);
+    CHECK(result.status == 2);
+    CHECK(result.out.empty());
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "many"));
+}
+
+TEST_CASE("a run's settings can be fed back") {
+  const TemporaryFolder folder;
+  REQUIRE(run_in(folder, small({"--seed", "5", "--out", "a"})).status == 0);
+  REQUIRE(run_in(folder, {"train", "dates", "--config", "a/config.json", "--out", "b"}).status ==
+          0);
+  CHECK(fingerprint_of(folder / "a/result.json") == fingerprint_of(folder / "b/result.json"));
+  CHECK(read_bytes(folder / "a/config.json") == read_bytes(folder / "b/config.json"));
+  const Result other = run_in(folder, {"train", "sort", "--config", "a/config.json"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, ContainsSubstring("is of task dates"));
+  CHECK(run_in(folder, {"train", "dates", "--config", "none.json"}).status == 2);
+}

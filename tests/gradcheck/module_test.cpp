@@ -1,6 +1,7 @@
 // Modules and whole models by name, in stripes; a parameter that nothing depends on is found.
 #include <tapehead/ops.hpp>
 
+#include "core/jobs.hpp"
 #include "gradcheck/suite.hpp"
 #include "support/catch.hpp"
 

@@ -12,7 +12,7 @@ set(headers_1 error call_site tensor random mask system)
 set(headers_2 params record tape)
 set(headers_3 catalog ops)
 set(headers_4 gradcheck io models nn optim)
-set(headers_5 generate report runs tasks train)
+set(headers_5 generate report runs tasks train trials)
 set(headers_6 tapehead)
 foreach(floor RANGE 1 6)
   foreach(room IN LISTS rooms_${floor})
@@ -31,7 +31,7 @@ endmacro()
 # Regular expression of an include, who may have it, and in how many files at most (0: any).
 set(owned
   "^cblas\\.h$|^openblas" "^src/core/gemm\\.cpp$" 1
-  "^thread$" "^src/core/(team\\.hpp|threads\\.cpp)$|^src/gradcheck/|^tests/" 0
+  "^thread$" "^src/core/(team\\.hpp|threads\\.cpp|jobs\\.cpp)$|^tests/" 0
   "^nlohmann/" "^src/[a-z]+/[a-z_]+\\.cpp$" 1
   "^CLI/" "^src/cli/[a-z_]+\\.cpp$" 1
   "^catch2/" "^tests/support/catch\\.hpp$" 1
