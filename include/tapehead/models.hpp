@@ -21,6 +21,7 @@ enum class Initialiser {
   standard,  // PyTorch's modules: see LinearOptions; embeddings N(0, 0.02)
   gpt,       // N(0, 0.02); what is added to the residual stream N(0, 0.02 / sqrt(2 layers))
   xavier,    // Xavier-uniform for every matrix, tables of embeddings too
+  fan_in,    // nn.Linear's of PyTorch for every projection, biases too; nn.Embedding's N(0, 1)
 };
 
 // Probabilities, one for each place.

@@ -134,6 +134,7 @@ struct MultiHeadOptions {
   double dropout = 0;          // on the weights
   Init init = nullptr;         // of the projections; nullptr: Xavier-uniform
   Init output_init = nullptr;  // of W_O; nullptr: as `init`
+  Init bias_init = nullptr;    // nullptr: 0
 };
 
 struct MultiHeadResult {

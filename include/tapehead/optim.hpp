@@ -55,6 +55,7 @@ struct AdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;        // added to the bias-corrected root
   double weight_decay = 0;  // decoupled (AdamW), on Decay::yes parameters
+  bool decay_all = false;   // on the others, too: PyTorch's AdamW when given one group
 };
 
 // m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;
@@ -89,6 +90,7 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 1e-2;
+  bool decay_all = false;
 };
 class AdamW : public Adam {
  public:

@@ -17,6 +17,7 @@
 #include <tapehead/python_random.hpp>  // random numbers of Python programs
 #include <tapehead/random.hpp>         // random streams
 #include <tapehead/record.hpp>         // writing ops
+#include <tapehead/reproduce.hpp>      // published results
 #include <tapehead/runs.hpp>           // configurations, models by name, checkpoints
 #include <tapehead/system.hpp>         // version, BLAS, threads, memory
 #include <tapehead/tape.hpp>           // recording and backward

@@ -45,16 +45,20 @@ struct FitOptions {
   std::uint64_t seed = 0;       // of shuffling and dropout
   std::int64_t epochs = 10;     // passes over the training sequences
   std::int64_t steps = 0;       // above 0: so many, whatever `epochs` says
-  std::int64_t batch = 128;     // sequences in a step; an epoch's left over ones are dropped
+  std::int64_t batch = 128;     // sequences in a step
+  bool keep_last = false;       // an epoch's left over ones make a smaller batch; else dropped
   std::int64_t accumulate = 1;  // batches in a step, weighed by their targets
   double lr = 5e-4;             // peak learning rate
   double lr_end = 0;            // of cosine and linear
   Schedule schedule = Schedule::cosine;
-  std::int64_t warmup = 50;  // steps of linear warm-up, at most the steps of the run
-  double beta1 = 0.9;        // Adam
+  std::int64_t warmup = 50;  // steps of linear warm-up, at most the steps of the run, or any number
+                             // where the schedule is inverse_sqrt
+  std::int64_t warmup_tokens = 0;  // and so many targets, this step's included
+  double beta1 = 0.9;              // Adam
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;          // decoupled, on matrices only
+  double weight_decay = 0;          // decoupled, on matrices
+  bool decay_all = false;           // and on biases and gains
   double clip = 5;                  // limit of the gradient's global norm; infinity: none
   double label_smoothing = 0;       // in [0, 1), in training
   std::int64_t evaluate_every = 0;  // steps between evaluations; 0: after each epoch
@@ -152,9 +156,10 @@ struct FitResult {
 
 // The learning rate of a step counted from 1: by default schedule::cosine over the run with the
 // linear warm-up, lr/2 (1 + cos(pi step / steps)) min(1, step / warmup).  The published setup of
-// `reverse` counts from 0, so its first step has lr 0; ours has it at the last.
-[[nodiscard]] double learning_rate(const FitOptions& options, std::int64_t step,
-                                   std::int64_t steps);
+// `reverse` counts from 0, so its first step has lr 0; ours has it at the last. `tokens`: targets
+// trained on, this step's included, for warmup_tokens.
+[[nodiscard]] double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps,
+                                   std::int64_t tokens = std::numeric_limits<std::int64_t>::max());
 
 // The order in which epoch 1, 2, ... visits 0..count-1: a pure function of seed and epoch.
 [[nodiscard]] std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch,

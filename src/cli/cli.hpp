@@ -114,6 +114,7 @@ void add_generate(Cli& cli);
 void add_gradcheck(Cli& cli);
 void add_inspect(Cli& cli);
 void add_ops(Cli& cli);
+void add_reproduce(Cli& cli);
 void add_resume(Cli& cli);
 void add_selftest(Cli& cli);
 void add_tasks(Cli& cli);

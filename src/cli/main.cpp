@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   tapehead::cli::add_compare(cli);
   tapehead::cli::add_inspect(cli);
   tapehead::cli::add_report(cli);
+  tapehead::cli::add_reproduce(cli);
   tapehead::cli::add_tasks(cli);
   tapehead::cli::add_ops(cli);
   tapehead::cli::add_gradcheck(cli);

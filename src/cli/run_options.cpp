@@ -9,13 +9,16 @@ void RunOptions::add_to(Verb& verb) {
       .option("--epochs", epochs, "N", "Passes over the training sequences")
       .option("--steps", steps, "N", "Steps of the run, in place of epochs")
       .option("--batch", batch, "N", "Sequences in a batch")
+      .flag("--keep-last", keep_last, "What an epoch leaves over is a smaller batch")
       .option("--accumulate", accumulate, "N", "Batches in a step")
       .option("--lr", lr, "X", "Peak learning rate of Adam")
       .option("--lr-end", lr_end, "X", "Learning rate at the end of cosine and linear")
       .option("--schedule", schedule, "NAME", detail::words_of<Schedule>())
       .option("--warmup", warmup, "N", "Steps of linear warm-up before the schedule")
+      .option("--warmup-tokens", warmup_tokens, "N", "Targets of linear warm-up")
       .option("--clip", clip, "X", "Limit of the gradient's global norm, or inf")
       .option("--weight-decay", weight_decay, "X", "Decoupled decay of matrices")
+      .flag("--decay-all", decay_all, "Decay of biases and gains, too")
       .option("--beta1", beta1, "X", "Decay of Adam's first moment")
       .option("--beta2", beta2, "X", "Decay of Adam's second moment")
       .option("--label-smoothing", label_smoothing, "X", "Share of a target given to all classes")
@@ -73,6 +76,9 @@ void RunOptions::apply(RunConfig& config, const std::function<bool(const char*)>
   set(fit.lr_end, lr_end);
   choose(fit.schedule, "--schedule", schedule, given);
   set(fit.warmup, warmup);
+  set(fit.warmup_tokens, warmup_tokens);
+  fit.keep_last = fit.keep_last || keep_last;
+  fit.decay_all = fit.decay_all || decay_all;
   set(fit.clip, clip);
   set(fit.weight_decay, weight_decay);
   set(fit.beta1, beta1);

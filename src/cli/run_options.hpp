@@ -12,12 +12,13 @@
 namespace tapehead::cli {
 
 struct RunOptions {
-  std::optional<std::int64_t> seed, epochs, steps, batch, accumulate, warmup, evaluate_every,
-      patience, symbols, length, depth, train, validation, test, layers, width, heads, hidden;
+  std::optional<std::int64_t> seed, epochs, steps, batch, accumulate, warmup, warmup_tokens,
+      evaluate_every, patience, symbols, length, depth, train, validation, test, layers, width,
+      heads, hidden;
   std::optional<double> lr, lr_end, clip, weight_decay, beta1, beta2, label_smoothing, minutes,
       dropout;
   std::string schedule, activation, norm, place, positions, init, data;
-  bool bytes = false, tied = false, no_bias = false;
+  bool bytes = false, tied = false, no_bias = false, keep_last = false, decay_all = false;
 
   // All of them but seed and threads.
   void add_to(Verb& verb);

@@ -119,15 +119,23 @@ LinearOptions projection(bool bias) {
   return {.bias = bias, .weight_init = init::xavier_uniform(), .bias_init = init::constant(0)};
 }
 
-LinearOptions input_projection(const MultiHeadOptions& options) {
-  LinearOptions linear = projection(options.bias && options.qkv_bias);
+namespace {
+
+LinearOptions projection_of(const MultiHeadOptions& options, bool bias) {
+  LinearOptions linear = projection(bias);
   if (options.init) linear.weight_init = options.init;
+  if (options.bias_init) linear.bias_init = options.bias_init;
   return linear;
 }
 
+}  // namespace
+
+LinearOptions input_projection(const MultiHeadOptions& options) {
+  return projection_of(options, options.bias && options.qkv_bias);
+}
+
 LinearOptions output_projection(const MultiHeadOptions& options) {
-  LinearOptions linear = projection(options.bias);
-  if (options.init) linear.weight_init = options.init;
+  LinearOptions linear = projection_of(options, options.bias);
   if (options.output_init) linear.weight_init = options.output_init;
   return linear;
 }

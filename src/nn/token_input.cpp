@@ -21,6 +21,7 @@ const TokenInputOptions& checked(const Scope& scope, const TokenInputOptions& op
 }
 
 Init table_init(Initialiser init) {
+  if (init == Initialiser::fan_in) return init::normal(1);
   return init == Initialiser::standard ? init::normal(0.02) : detail::weight_init(init);
 }
 

@@ -72,13 +72,18 @@ StackResult run(const TransformerStack& stack, const Tensor& x, const Mask& mask
 }
 
 MultiHeadOptions attention_options(const TransformerOptions& options) {
-  return {.width = options.width,
-          .heads = options.heads,
-          .bias = options.bias,
-          .qkv_bias = options.qkv_bias,
-          .dropout = options.dropout.attention,
-          .init = detail::weight_init(options.init),
-          .output_init = detail::residual_init(options.init, options.layers)};
+  MultiHeadOptions attention{.width = options.width,
+                             .heads = options.heads,
+                             .bias = options.bias,
+                             .qkv_bias = options.qkv_bias,
+                             .dropout = options.dropout.attention,
+                             .init = detail::weight_init(options.init),
+                             .output_init = detail::residual_init(options.init, options.layers)};
+  if (options.init == Initialiser::fan_in) {
+    attention.init = init::fan_in_uniform();
+    attention.bias_init = init::fan_in_uniform(options.width);
+  }
+  return attention;
 }
 
 FeedForwardOptions ffn_options(const TransformerOptions& options) {
@@ -106,7 +111,8 @@ Init weight_init(Initialiser init) {
   switch (init) {
     case Initialiser::gpt: return init::normal(0.02);
     case Initialiser::xavier: return init::xavier_uniform();
-    case Initialiser::standard: break;
+    case Initialiser::standard:
+    case Initialiser::fan_in: break;
   }
   return nullptr;
 }
@@ -119,7 +125,7 @@ Init residual_init(Initialiser init, std::int64_t layers) {
 }
 
 LinearOptions output_options(Initialiser init, bool bias) {
-  if (init == Initialiser::standard) return {.bias = bias};
+  if (!weight_init(init)) return {.bias = bias};
   return {.bias = bias, .weight_init = weight_init(init), .bias_init = init::constant(0)};
 }
 

@@ -47,12 +47,13 @@ void Adam::step(const Gradients& gradients, double lr) {
     const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
     const T eps = static_cast<T>(options_.eps);
     const T kept = static_cast<T>(1 - lr * options_.weight_decay);
+    const T exempt = options_.decay_all ? kept : T(1);
     T* m = detail::writable<T>(moment1_);
     T* v = detail::writable<T>(moment2_);
     detail::move_parameters<T>(
         "adam", *params_, plan,
         [=](T* w, const T* g, std::int64_t begin, std::int64_t end, Decay decay) {
-          const T keep = decay == Decay::yes ? kept : T(1);
+          const T keep = decay == Decay::yes ? kept : exempt;
           for (std::int64_t i = begin; i < end; ++i) {
             m[i] = b1 * m[i] + c1 * g[i];
             v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
@@ -82,6 +83,7 @@ AdamW::AdamW(Params& params, const AdamWOptions& options)
                     .beta1 = options.beta1,
                     .beta2 = options.beta2,
                     .eps = options.eps,
-                    .weight_decay = options.weight_decay}) {}
+                    .weight_decay = options.weight_decay,
+                    .decay_all = options.decay_all}) {}
 
 }  // namespace tapehead

@@ -87,7 +87,8 @@ double measured_chance(const Task& task) {
 
 const std::vector<TaskEntry>& task_catalog() {
   static const std::vector<TaskEntry> entries = [] {
-    std::vector<TaskEntry> list{detail::reverse_task(), detail::copy_task(), detail::sort_task(),
+    std::vector<TaskEntry> list{detail::reverse_task(),       detail::copy_task(),
+                                detail::copy_rest_task(),     detail::sort_task(),
                                 detail::addition_task(false), detail::addition_task(true)};
     const auto add = [&](std::vector<TaskEntry> more) {
       for (TaskEntry& entry : more) list.push_back(std::move(entry));

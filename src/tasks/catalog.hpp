@@ -11,6 +11,7 @@ namespace tapehead::detail {
 
 [[nodiscard]] TaskEntry reverse_task();
 [[nodiscard]] TaskEntry copy_task();
+[[nodiscard]] TaskEntry copy_rest_task();
 [[nodiscard]] TaskEntry sort_task();
 [[nodiscard]] TaskEntry addition_task(bool reversed);
 [[nodiscard]] std::vector<TaskEntry> modular_tasks();

@@ -1,5 +1,6 @@
 // reverse: the target is the input read backwards, y_t = x_{T-1-t}.
 // copy:    the target is the input; an encoder-decoder says it token by token.
+// copy-rest: its first token is always 1, and the decoder is given it.
 // sort:    after the input its digits in order; the model is asked from the last input digit on.
 //
 // Symbols are uniform and independent, so a guess without the input is right once in `symbols`, and
@@ -9,6 +10,9 @@
 // Lippe); copy: "The Annotated Transformer" (Rush, Huang et al.); sort: minGPT's demo (Karpathy).
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "core/message.hpp"
 #include "io/hash.hpp"
 #include "tasks/catalog.hpp"
 
@@ -82,6 +86,33 @@ TaskEntry copy_task() {
             };
             return task;
           }};
+}
+
+// Id 0, which the published program pads with, is never drawn.
+TaskEntry copy_rest_task() {
+  const char* name = "copy-rest";
+  const char* summary = "say a random sequence that begins with 1 again, after its 1";
+  return {
+      name, summary, [=](const TaskOptions& options) {
+        const auto [symbols, length] = sizes_of(name, options, {11, 10});
+        if (symbols < 3 || length < 2) {
+          fail<ValueError>(fmt::format("{}: needs 3 symbols and length 2 or more, got {} and {}",
+                                       name, symbols, length));
+        }
+        Task task = basic_task(name, summary, ModelKind::encoder_decoder,
+                               Vocabulary(plain_symbols(symbols)));
+        task.options = {.symbols = symbols, .length = length};
+        task.length = length;
+        task.chance = 1.0 / static_cast<double>(symbols - 1);
+        task.draw = [symbols = symbols, length = length](Rng& rng, Example& example) {
+          draw_symbols(rng, example.input, length, symbols - 1);
+          for (std::int64_t& id : example.input) ++id;
+          example.input.front() = 1;
+          example.target.assign(example.input.begin() + 1, example.input.end());
+          example.decoder.assign(example.input.begin(), example.input.end() - 1);
+        };
+        return task;
+      }};
 }
 
 TaskEntry sort_task() {

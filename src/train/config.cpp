@@ -70,15 +70,18 @@ void visit_fit(Visitor& visit, Config& f) {
   visit("epochs", f.epochs);
   visit("steps", f.steps);
   visit("batch", f.batch);
+  visit("keep_last", f.keep_last);
   visit("accumulate", f.accumulate);
   visit("lr", f.lr);
   visit("lr_end", f.lr_end);
   visit("schedule", f.schedule);
   visit("warmup", f.warmup);
+  visit("warmup_tokens", f.warmup_tokens);
   visit("beta1", f.beta1);
   visit("beta2", f.beta2);
   visit("eps", f.eps);
   visit("weight_decay", f.weight_decay);
+  visit("decay_all", f.decay_all);
   visit("clip", f.clip);
   visit("label_smoothing", f.label_smoothing);
   visit("evaluate_every", f.evaluate_every);

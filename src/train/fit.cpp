@@ -81,7 +81,8 @@ class Run {
                        .beta1 = options.beta1,
                        .beta2 = options.beta2,
                        .eps = options.eps,
-                       .weight_decay = options.weight_decay}),
+                       .weight_decay = options.weight_decay,
+                       .decay_all = options.decay_all}),
         dropout_(options.seed, Stream::dropout) {
     if (resume == nullptr) return;
     state_ = *resume;
@@ -114,8 +115,8 @@ class Run {
     return state_;
   }
 
-  // Batch number `part` of the step that is being taken.
-  [[nodiscard]] Batch batch_of(std::int64_t step, std::int64_t part) {
+  // Batch number `part` of the step that is being taken; nothing behind the end of the epoch.
+  [[nodiscard]] std::optional<Batch> batch_of(std::int64_t step, std::int64_t part) {
     const std::int64_t epoch = (step - 1) / per_epoch_ + 1;
     if (epoch != order_epoch_) {
       order_ = epoch_order(options_.seed, epoch, data_.train, options_.batch);
@@ -123,8 +124,10 @@ class Run {
     }
     const std::int64_t begin =
         ((step - 1) % per_epoch_ * options_.accumulate + part) * options_.batch;
+    const std::int64_t count = std::min(options_.batch, std::ssize(order_) - begin);
+    if (count <= 0) return std::nullopt;
     return data_.train.take(std::span(order_).subspan(static_cast<std::size_t>(begin),
-                                                      static_cast<std::size_t>(options_.batch)));
+                                                      static_cast<std::size_t>(count)));
   }
 
   struct Taken {
@@ -141,8 +144,10 @@ class Run {
     Taken taken;
     std::vector<Batch> batches;
     for (std::int64_t part = 0; part < options_.accumulate; ++part) {
-      batches.push_back(batch_of(step, part));
-      taken.tokens += counted(batches.back().targets);
+      std::optional<Batch> batch = batch_of(step, part);
+      if (!batch) break;
+      taken.tokens += counted(batch->targets);
+      batches.push_back(std::move(*batch));
     }
     const CrossEntropyOptions loss_options{.ignore = kIgnored,
                                            .label_smoothing = options_.label_smoothing};
@@ -168,7 +173,7 @@ class Run {
 
   void train_step() {
     const std::int64_t step = state_.step + 1;
-    const double lr = learning_rate(options_, step, steps_);
+    double lr = 0;
     const bool due = options_.evaluate_every > 0
                          ? step % options_.evaluate_every == 0 || step == steps_
                          : step % per_epoch_ == 0 || step == steps_;
@@ -187,6 +192,7 @@ class Run {
       } catch (const NonFiniteError&) {
         fail_non_finite(step, taken.loss, gradients);
       }
+      lr = learning_rate(options_, step, steps_, state_.tokens + taken.tokens);
       adam_.step(gradients, lr);
       if (watched) norms = watched->after(params_);
     }

@@ -23,7 +23,8 @@ constexpr std::pair<const char*, Activation> kActivations[] = {
 constexpr std::pair<const char*, Initialiser> kInitialisers[] = {
     {"standard", Initialiser::standard},
     {"gpt", Initialiser::gpt},
-    {"xavier", Initialiser::xavier}};
+    {"xavier", Initialiser::xavier},
+    {"fan-in", Initialiser::fan_in}};
 constexpr std::pair<const char*, Schedule> kSchedules[] = {
     {"cosine", Schedule::cosine},
     {"linear", Schedule::linear},

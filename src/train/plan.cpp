@@ -25,7 +25,8 @@ void check_at_least(const char* option, std::int64_t value, std::int64_t low) {
 }  // namespace
 
 std::int64_t steps_per_epoch(const FitOptions& options, std::int64_t sequences) {
-  return sequences / (options.batch * options.accumulate);
+  const std::int64_t step = options.batch * options.accumulate;
+  return options.keep_last ? (sequences - 1) / step + 1 : sequences / step;
 }
 
 std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
@@ -33,6 +34,7 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
   check_at_least("epochs", options.epochs, 1);
   check_at_least("batch", options.batch, 1);
   check_at_least("warmup", options.warmup, 0);
+  check_at_least("warmup_tokens", options.warmup_tokens, 0);
   detail::check_option("fit", "threads", options.threads, 0, 1025);
   check_at_least("steps", options.steps, 0);
   check_at_least("accumulate", options.accumulate, 1);
@@ -51,12 +53,12 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
   if (!(options.clip > 0)) {
     fail<ValueError>(fmt::format("fit: clip must be above 0, got {}", options.clip));
   }
-  if (sequences < options.batch) {
+  if (sequences < (options.keep_last ? 1 : options.batch)) {
     fail<ValueError>(fmt::format(
         "fit: a batch of {} needs at least as many training sequences, but there are {}",
         options.batch, sequences));
   }
-  if (options.accumulate > sequences / options.batch) {
+  if (!options.keep_last && options.accumulate > sequences / options.batch) {
     fail<ValueError>(fmt::format(
         "fit: {} batches of {} in a step need at least as many training sequences, but there are "
         "{}",
@@ -67,7 +69,8 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
     fail<ValueError>(fmt::format("fit: {} epochs are too many", options.epochs));
   }
   const std::int64_t steps = options.steps > 0 ? options.steps : options.epochs * per_epoch;
-  if (options.warmup > steps) {
+  // Published runs with inverse_sqrt end while it still rises.
+  if (options.warmup > steps && options.schedule != Schedule::inverse_sqrt) {
     fail<ValueError>(fmt::format(
         "fit: a warm-up of {} steps is longer than the run of {}; use a warmup of at most {}",
         options.warmup, steps, steps));
@@ -75,7 +78,12 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
   return steps;
 }
 
-double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps) {
+double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps,
+                     std::int64_t tokens) {
+  if (tokens < options.warmup_tokens) {
+    return learning_rate(options, step, steps) * static_cast<double>(tokens) /
+           static_cast<double>(options.warmup_tokens);
+  }
   switch (options.schedule) {
     case Schedule::linear:
       return schedule::linear(options.lr, step, options.warmup, steps, options.lr_end);

@@ -1,0 +1,120 @@
+// induction: on a sequence whose second half repeats the first, a head of the second layer comes to
+// look at the token behind the earlier occurrence of the present one.  Olsson et al. 2022. A single
+// layer cannot know what stood before a key, so its heads do not.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "core/message.hpp"
+#include "reproduce/catalog.hpp"
+
+namespace tapehead::detail {
+
+namespace {
+
+constexpr std::int64_t kHalf = 16;
+
+Reproduction induction_entry(std::int64_t layers) {
+  Reproduction entry{.name = "induction",
+                     .what = "attention alone, 2 layers of 2 heads, continues what it has seen",
+                     .source = "Olsson et al. 2022, in small",
+                     .published = "score from about 0.07 to > 0.4 by step 600; one layer < 0.15",
+                     .minutes = 0.2};
+  RunConfig& config = entry.config;
+  config.task = "repeat";
+  config.options = {.symbols = 28, .length = 2 * kHalf};
+  config.model.positions = Positions::sinusoidal;
+  config.model.one_hot = false;
+  config.model.tied = true;
+  config.model.output_bias = false;
+  config.model.stack = {.layers = layers,
+                        .width = 32,
+                        .heads = 2,
+                        .activation = Activation::none,
+                        .place = NormPlace::pre,
+                        .init = Initialiser::standard};
+  FitOptions& fit = config.fit;
+  fit.steps = 600;
+  fit.batch = 16;
+  fit.lr = 1e-2;
+  fit.schedule = Schedule::constant;
+  fit.warmup = 0;
+  fit.weight_decay = 0.01;
+  fit.clip = std::numeric_limits<double>::infinity();
+  fit.evaluate_every = 200;
+  config.sizes = {.train = fit.steps * fit.batch, .validation = 256, .test = 256};
+  return entry;
+}
+
+struct Scores {
+  double first = 0;  // after the first step
+  double last = 0;
+  std::int64_t reached = 0;  // first step measured above 0.4
+};
+
+constexpr std::int64_t kMeasureEvery = 20;
+
+std::vector<Finding> run_induction(const ReproduceOptions& options) {
+  const Reproduction& self = find_reproduction("induction");
+  std::vector<Finding> findings;
+  for (std::int64_t i = 0; i < seeds_of(self, options); ++i) {
+    const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
+    for (const std::int64_t layers : {2, 1}) {
+      const Reproduction entry = induction_entry(layers);
+      RunConfig config = entry.config;
+      config.fit.seed = seed;
+      const Batch probe = load(config).data.test.take(0, 256);
+      Scores scores;
+      const auto trained =
+          train_one(entry, options, seed, [&](const Model& model, const StepReport& report) {
+            if (report.step != 1 && report.step % kMeasureEvery != 0) return;
+            scores.last = induction_score(model.with_weights(probe).weights.back(), kHalf);
+            if (report.step == 1) scores.first = scores.last;
+            if (scores.reached == 0 && scores.last > 0.4) scores.reached = report.step;
+          });
+      if (!trained) return {};
+      if (layers == 2) {
+        findings.push_back(
+            {fmt::format("score after step 600, seed {}", seed), "> 0.4",
+             fmt::format("{:.3f} from {:.3f} after step 1; > 0.4 {}", scores.last, scores.first,
+                         scores.reached == 0 ? std::string("never")
+                                             : fmt::format("at step {}", scores.reached)),
+             scores.last > 0.4});
+      } else {
+        findings.push_back({fmt::format("of one layer alone, seed {}", seed), "< 0.15",
+                            fmt::format("{:.3f}", scores.last), scores.last < 0.15});
+      }
+    }
+  }
+  return findings;
+}
+
+}  // namespace
+
+double induction_score(const Tensor& weights, std::int64_t half) {
+  const std::int64_t time = weights.rank() == 4 ? weights.dim(2) : 0;
+  if (half < 1 || half >= time || weights.dim(3) != time) {
+    fail<ShapeError>(fmt::format(
+        "induction_score: needs weights [batch, heads, time, time] with more than {} positions, "
+        "got {}",
+        half, to_string(weights.shape())));
+  }
+  double best = 0;
+  for (std::int64_t head = 0; head < weights.dim(1); ++head) {
+    double sum = 0;
+    for (std::int64_t row = 0; row < weights.dim(0); ++row) {
+      for (std::int64_t t = half; t < time; ++t) sum += weights.at({row, head, t, t - half + 1});
+    }
+    best = std::max(best, sum / static_cast<double>(weights.dim(0) * (time - half)));
+  }
+  return best;
+}
+
+Reproduction induction_reproduction() {
+  Reproduction entry = induction_entry(2);
+  entry.run = run_induction;
+  return entry;
+}
+
+}  // namespace tapehead::detail
