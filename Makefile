@@ -13,6 +13,12 @@ demo:
 	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli
 	@build/bin/tapehead train reverse
 
+# All published results whose data are there; DATA: folder of the files of data/README.md.
+DATA ?= data
+reproduce:
+	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli
+	@build/bin/tapehead reproduce --all --data $(DATA)
+
 bench:
 	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target bench_ops bench_step
 	@build/bin/bench_step && build/bin/bench_ops
@@ -33,4 +39,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all test demo bench gradcheck format lint install clean
+.PHONY: all test demo reproduce bench gradcheck format lint install clean

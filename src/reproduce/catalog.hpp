@@ -45,10 +45,12 @@ using EachStep = std::function<void(const Model& model, const StepReport& report
 [[nodiscard]] std::int64_t seeds_of(const Reproduction& reproduction,
                                     const ReproduceOptions& options);
 
-// Mean attention weight from a token of the second half to the one behind its earlier occurrence,
-// of the head that has most of it. weights [B,H,T,T] over sequences that repeat after `half`
-// tokens.
-[[nodiscard]] double induction_score(const Tensor& weights, std::int64_t half);
+// Mean attention weight from a token that repeats to the one behind its earlier occurrence, of the
+// head that has most of it. weights [B,H,T,T]; row b repeats what stood periods[b] before.
+[[nodiscard]] double induction_score(const Tensor& weights,
+                                     const std::vector<std::int64_t>& periods);
+// Of examples of the task `induction`: the first position that is asked about.
+[[nodiscard]] std::vector<std::int64_t> periods_of(const Batch& batch);
 
 [[nodiscard]] double median(std::vector<double> values);
 

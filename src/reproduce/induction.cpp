@@ -1,6 +1,7 @@
 // induction: on a sequence whose second half repeats the first, a head of the second layer comes to
 // look at the token behind the earlier occurrence of the present one.  Olsson et al. 2022. A single
-// layer cannot know what stood before a key, so its heads do not.
+// layer cannot know what stood before a key, so its heads do not. The half has a random length:
+// were it always the same, one layer could look so many positions back and would not need to know.
 #include <algorithm>
 #include <limits>
 
@@ -13,8 +14,6 @@ namespace tapehead::detail {
 
 namespace {
 
-constexpr std::int64_t kHalf = 16;
-
 Reproduction induction_entry(std::int64_t layers) {
   Reproduction entry{.name = "induction",
                      .what = "attention alone, 2 layers of 2 heads, continues what it has seen",
@@ -22,18 +21,20 @@ Reproduction induction_entry(std::int64_t layers) {
                      .published = "score from about 0.07 to > 0.4 by step 600; one layer < 0.15",
                      .minutes = 0.2};
   RunConfig& config = entry.config;
-  config.task = "repeat";
-  config.options = {.symbols = 28, .length = 2 * kHalf};
+  config.task = "induction";
+  config.options = {.symbols = 28, .length = 32};
   config.model.positions = Positions::sinusoidal;
   config.model.one_hot = false;
+  config.model.scaled = true;
   config.model.tied = true;
   config.model.output_bias = false;
   config.model.stack = {.layers = layers,
                         .width = 32,
                         .heads = 2,
                         .activation = Activation::none,
-                        .place = NormPlace::pre,
-                        .init = Initialiser::standard};
+                        .norm = NormKind::none,
+                        .bias = false,
+                        .init = Initialiser::xavier};
   FitOptions& fit = config.fit;
   fit.steps = 600;
   fit.batch = 16;
@@ -41,6 +42,7 @@ Reproduction induction_entry(std::int64_t layers) {
   fit.schedule = Schedule::constant;
   fit.warmup = 0;
   fit.weight_decay = 0.01;
+  fit.decay_all = true;
   fit.clip = std::numeric_limits<double>::infinity();
   fit.evaluate_every = 200;
   config.sizes = {.train = fit.steps * fit.batch, .validation = 256, .test = 256};
@@ -65,11 +67,12 @@ std::vector<Finding> run_induction(const ReproduceOptions& options) {
       RunConfig config = entry.config;
       config.fit.seed = seed;
       const Batch probe = load(config).data.test.take(0, 256);
+      const std::vector<std::int64_t> periods = periods_of(probe);
       Scores scores;
       const auto trained =
           train_one(entry, options, seed, [&](const Model& model, const StepReport& report) {
             if (report.step != 1 && report.step % kMeasureEvery != 0) return;
-            scores.last = induction_score(model.with_weights(probe).weights.back(), kHalf);
+            scores.last = induction_score(model.with_weights(probe).weights.back(), periods);
             if (report.step == 1) scores.first = scores.last;
             if (scores.reached == 0 && scores.last > 0.4) scores.reached = report.step;
           });
@@ -92,21 +95,37 @@ std::vector<Finding> run_induction(const ReproduceOptions& options) {
 
 }  // namespace
 
-double induction_score(const Tensor& weights, std::int64_t half) {
-  const std::int64_t time = weights.rank() == 4 ? weights.dim(2) : 0;
-  if (half < 1 || half >= time || weights.dim(3) != time) {
+std::vector<std::int64_t> periods_of(const Batch& batch) {
+  std::vector<std::int64_t> periods;
+  for (std::int64_t row = 0; row < batch.targets.dim(0); ++row) {
+    std::int64_t t = 0;
+    while (t + 1 < batch.targets.dim(1) && batch.targets.at({row, t}) == kIgnored) ++t;
+    periods.push_back(t);
+  }
+  return periods;
+}
+
+double induction_score(const Tensor& weights, const std::vector<std::int64_t>& periods) {
+  const bool shaped = weights.rank() == 4 && weights.dim(2) == weights.dim(3) &&
+                      weights.dim(0) == std::ssize(periods);
+  const auto within = [&](std::int64_t period) { return period >= 1 && period < weights.dim(2); };
+  if (!shaped || periods.empty() || !std::all_of(periods.begin(), periods.end(), within)) {
     fail<ShapeError>(fmt::format(
-        "induction_score: needs weights [batch, heads, time, time] with more than {} positions, "
-        "got {}",
-        half, to_string(weights.shape())));
+        "induction_score: needs weights [batch, heads, time, time] and a period below time for "
+        "each row, got {} and {} periods",
+        to_string(weights.shape()), periods.size()));
   }
   double best = 0;
   for (std::int64_t head = 0; head < weights.dim(1); ++head) {
     double sum = 0;
+    std::int64_t count = 0;
     for (std::int64_t row = 0; row < weights.dim(0); ++row) {
-      for (std::int64_t t = half; t < time; ++t) sum += weights.at({row, head, t, t - half + 1});
+      const std::int64_t period = periods[static_cast<std::size_t>(row)];
+      for (std::int64_t t = period; t < weights.dim(2); ++t, ++count) {
+        sum += weights.at({row, head, t, t - period + 1});
+      }
     }
-    best = std::max(best, sum / static_cast<double>(weights.dim(0) * (time - half)));
+    best = std::max(best, sum / static_cast<double>(count));
   }
   return best;
 }

@@ -1,5 +1,6 @@
 // repeat: a random half, then the same again; asked in the second half. What an induction head
 //   does.  Olsson et al. 2022, "In-context learning and induction heads".
+// induction: a random part of a quarter to a half of the length, repeated to fill it.
 // recall: pairs of key and value, then the keys in another order, each followed by its value, which
 //   is asked.  Arora et al. 2023, "Zoology" (MQAR).
 // selective-copy: symbols scattered among blanks, then ">" and the symbols in order.
@@ -40,6 +41,34 @@ TaskEntry repeat_task() {
               example.input.assign(all.begin(), all.end() - 1);
               example.target.assign(static_cast<std::size_t>(half), kIgnored);
               example.target.insert(example.target.end(), all.begin() + half + 1, all.end());
+            };
+            return task;
+          }};
+}
+
+// Were the period the same each time, one could look so many positions back and not at the tokens.
+TaskEntry induction_task() {
+  const char* name = "induction";
+  const char* summary = "go on with what repeats after a number of tokens that varies";
+  return {name, summary, [=](const TaskOptions& options) {
+            const std::int64_t symbols = option_in(name, "symbols", options.symbols, 28, 2, 1024);
+            const std::int64_t length = option_in(name, "length", options.length, 32, 8, 1024);
+            Task task = basic_task(name, summary, ModelKind::language_model,
+                                   Vocabulary(plain_symbols(symbols)));
+            task.options = {.symbols = symbols, .length = length};
+            task.length = length - 1;
+            task.chance = 1.0 / static_cast<double>(symbols);
+            task.draw = [=](Rng& rng, Example& example) {
+              const std::int64_t least = length / 4;
+              const std::int64_t period = least + rng.below(length / 2 - least + 1);
+              Ids all(static_cast<std::size_t>(length));
+              for (std::int64_t t = 0; t < length; ++t) {
+                all[static_cast<std::size_t>(t)] =
+                    t < period ? rng.below(symbols) : all[static_cast<std::size_t>(t - period)];
+              }
+              example.input.assign(all.begin(), all.end() - 1);
+              example.target.assign(static_cast<std::size_t>(period), kIgnored);
+              example.target.insert(example.target.end(), all.begin() + period + 1, all.end());
             };
             return task;
           }};
@@ -121,7 +150,7 @@ TaskEntry selective_copy_task() {
 }  // namespace
 
 std::vector<TaskEntry> recalling_tasks() {
-  return {repeat_task(), recall_task(), selective_copy_task()};
+  return {repeat_task(), induction_task(), recall_task(), selective_copy_task()};
 }
 
 }  // namespace tapehead::detail

@@ -150,6 +150,10 @@ TEST_CASE("weight decay spares biases and gains") {
   sgd.step(given({{matrix, nothing}, {bias, nothing}}));
   CHECK(matrix.value().at({0}) == Approx(0.95 * 0.95).margin(1e-15));
   CHECK(bias.value().at({0}) == 1);
+  th::AdamW all(params, {.lr = 0.1, .weight_decay = 0.5, .decay_all = true});
+  all.step(given({{matrix, nothing}, {bias, nothing}}));
+  CHECK(matrix.value().at({0}) == Approx(0.95 * 0.95 * 0.95).margin(1e-15));
+  CHECK(bias.value().at({0}) == Approx(0.95).margin(1e-15));
 }
 
 TEST_CASE("a step that would move nothing is an error") {
