@@ -33,9 +33,9 @@ struct Trial {
 };
 
 struct TrialOptions {
-  double solved = 0.99;                              // validation accuracy
-  int threads = 0;                                   // side by side; 0: threads()
-  const std::atomic<int>* stop = nullptr;            // ends all of them after their step
+  double solved = 0.99;                    // validation accuracy
+  int threads = 0;                         // side by side; 0: threads()
+  const std::atomic<int>* stop = nullptr;  // ends all of them after their step
   // After each trial, with its place in the list; from one thread at a time.
   std::function<void(std::size_t index, const Trial& trial)> done = nullptr;
 };
