@@ -168,7 +168,7 @@ struct Loaded {
 };
 
 // How an answer that is generated begins and ends, as ids of the task's outputs. Without a stop it
-// has `length` tokens, or as many as the source when that is 0.
+// has `length` tokens, or so many more than the source when that is 0 or less.
 struct AnswerEnds {
   std::optional<std::int64_t> start = std::nullopt;
   std::optional<std::int64_t> stop = std::nullopt;

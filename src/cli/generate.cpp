@@ -44,7 +44,7 @@ int run(const Args& args, Output& out) {
   const NextToken next = pair != nullptr ? next_token(*pair, given) : next_token(*language);
   std::int64_t tokens = args.tokens;
   if (pair != nullptr && !ends.stop) {
-    tokens = std::min(tokens, ends.length > 0 ? ends.length : std::ssize(given));
+    tokens = std::min(tokens, ends.length > 0 ? ends.length : std::ssize(given) + ends.length);
   }
 
   detail::Json texts = detail::Json::array();

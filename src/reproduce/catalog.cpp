@@ -124,9 +124,7 @@ fs::path data_file(const Reproduction& reproduction, const fs::path& given) {
     fail<ValueError>(fmt::format("{}: there is no file '{}'; {} is wanted: see data/README.md",
                                  reproduction.name, path.string(), known->name));
   }
-  const detail::OpenedFile file = detail::open_file(path);
-  std::string text(file.size, '\0');
-  detail::read_exactly(file.handle.get(), path, text.data(), text.size());
+  const std::string text = detail::read_file(path);
   detail::Fnv1a hash;
   hash.add(text.data(), text.size());
   if (text.size() != known->bytes || hash.value() != known->hash) {

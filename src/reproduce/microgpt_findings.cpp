@@ -54,13 +54,6 @@ MicrogptResult train(const Reproduction& reproduction, std::vector<std::string> 
   return result;
 }
 
-std::string read_all(const std::filesystem::path& path) {
-  const OpenedFile file = open_file(path);
-  std::string text(file.size, '\0');
-  read_exactly(file.handle.get(), path, text.data(), text.size());
-  return text;
-}
-
 }  // namespace
 
 Reproduction microgpt_words_reproduction() {
@@ -89,7 +82,7 @@ Reproduction microgpt_reproduction() {
   entry.config = microgpt_config();
   entry.run = [](const ReproduceOptions& options) -> std::vector<Finding> {
     const MicrogptResult result =
-        train(find_reproduction("microgpt"), documents_of(read_all(options.data)), options);
+        train(find_reproduction("microgpt"), documents_of(read_file(options.data)), options);
     if (result.stopped) return {};
     const std::span<const double> losses(result.losses);
     std::vector<Finding> findings{

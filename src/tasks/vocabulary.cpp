@@ -63,6 +63,7 @@ AnswerEnds answer_ends(std::string_view task, const Vocabulary& outputs) {
   const std::optional<std::int64_t> line_break = outputs.find("\n");
   if (task == "lines" || task == "pairs") return {line_break, line_break};
   if (task == "text") return {line_break};
+  if (task == "copy-rest") return {outputs.find("1"), std::nullopt, -1};
   return {outputs.find("|"), std::nullopt, task == "dates" ? 10 : 0};
 }
 
