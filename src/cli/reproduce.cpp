@@ -173,7 +173,7 @@ void add_reproduce(Cli& cli) {
       .option("--seeds", args->seeds, "N", "How many seeds, in place of as many as published")
       .option("--threads", args->threads, "N", "Threads; the result is the same")
       .flag("--all", args->all, "All whose data are there")
-      .flag("--config", args->config, "Print the settings and train nothing")
+      .flag("--config", args->config, "Print the settings, for train --config, and train nothing")
       .footer(
           "Status 0 when all is reached, 1 when something is not. data/README.md says where the\n"
           "files are from.\n"
