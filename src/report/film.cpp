@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/message.hpp"
+#include "core/access.hpp"
 #include "report/samples.hpp"
 
 namespace tapehead::report {
@@ -86,31 +86,38 @@ std::string group_of(std::string_view parameter) {
 
 HeadScores head_scores(const Tensor& weights, std::int64_t head, const Tensor& ids,
                        const std::vector<std::int64_t>& lengths) {
-  HeadScores sums{0, 0, 0, 0};
+  const std::int64_t heads = weights.dim(1);
+  const std::int64_t most = weights.dim(2);
+  const std::int64_t keys = weights.dim(3);
+  HeadScores sums;
   std::int64_t queries = 0;
   std::int64_t with_previous = 0;
   std::int64_t repeated = 0;
-  for (std::int64_t b = 0; b < weights.dim(0); ++b) {
-    const std::int64_t count =
-        lengths.empty() ? weights.dim(2) : lengths[static_cast<std::size_t>(b)];
-    for (std::int64_t t = 0; t < count; ++t) {
-      ++queries;
-      for (std::int64_t s = 0; s < weights.dim(3); ++s) {
-        const double p = weights.at({b, head, t, s});
-        if (p > 0) sums.entropy -= p * std::log(p);
-      }
-      if (weights.dim(3) > 0) sums.first += weights.at({b, head, t, 0});
-      if (!ids.defined() || t == 0) continue;
-      ++with_previous;
-      sums.previous += weights.at({b, head, t, t - 1});
-      for (std::int64_t s = t - 2; s >= 0; --s) {
-        if (ids.at({b, s}) != ids.at({b, t})) continue;
-        ++repeated;
-        sums.induction += weights.at({b, head, t, s + 1});
-        break;
+  detail::with_float("head_scores", weights.dtype(), [&](auto zero) {
+    const auto* all = detail::in<decltype(zero)>(weights);
+    const std::int64_t* tokens = ids.defined() ? detail::in<std::int64_t>(ids) : nullptr;
+    for (std::int64_t b = 0; b < weights.dim(0); ++b) {
+      const std::int64_t count = lengths.empty() ? most : lengths[static_cast<std::size_t>(b)];
+      for (std::int64_t t = 0; t < count; ++t) {
+        const auto* row = all + ((b * heads + head) * most + t) * keys;
+        ++queries;
+        for (std::int64_t s = 0; s < keys; ++s) {
+          const auto p = static_cast<double>(row[s]);
+          if (p > 0) sums.entropy -= p * std::log(p);
+        }
+        if (keys > 0) sums.first += static_cast<double>(row[0]);
+        if (tokens == nullptr || t == 0) continue;
+        ++with_previous;
+        sums.previous += static_cast<double>(row[t - 1]);
+        for (std::int64_t s = t - 2; s >= 0; --s) {
+          if (tokens[b * most + s] != tokens[b * most + t]) continue;
+          ++repeated;
+          sums.induction += static_cast<double>(row[s + 1]);
+          break;
+        }
       }
     }
-  }
+  });
   const auto mean = [](double sum, std::int64_t count) {
     return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
   };
