@@ -48,7 +48,7 @@ struct Closure {
 
 class Recorder {
  public:
-  Recorder(const char* op, Tensor output, CallSite at);  // `op` must be a string literal
+  Recorder(const char* op, const Tensor& output, CallSite at);  // `op` must be a string literal
 
   // One input with its own gradient function.
   template <class F>
@@ -131,8 +131,8 @@ class Recorder {
 };
 
 // The place given by an OpCall or a module counts before that of this line.
-[[nodiscard]] inline Recorder record(const char* op, Tensor output, CallSite at = {}) {
-  return {op, std::move(output), at};
+[[nodiscard]] inline Recorder record(const char* op, const Tensor& output, CallSite at = {}) {
+  return {op, output, at};
 }
 
 }  // namespace tapehead

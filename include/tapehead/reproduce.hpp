@@ -1,7 +1,7 @@
 // Published results, each with the setup that is to reach it again.
 //
 //   const th::Reproduction& sort = th::find_reproduction("sort");
-//   for (const th::Finding& finding : sort.run({.seed = 1})) { ... }
+//   for (const th::Finding& finding : sort.run(sort, {.seed = 1})) { ... }
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,10 @@ struct ReproduceOptions {
   const std::atomic<int>* stop = nullptr;
 };
 
+struct Reproduction;
+using RunReproduction =
+    std::function<std::vector<Finding>(const Reproduction& self, const ReproduceOptions& options)>;
+
 struct Reproduction {
   std::string name;
   std::string what;       // is trained, in one sentence
@@ -43,7 +47,7 @@ struct Reproduction {
   std::string data = {};  // name of the file that it needs: see data/README.md
   std::int64_t seeds = 1;
   RunConfig config = {};  // of the first seed
-  std::function<std::vector<Finding>(const ReproduceOptions& options)> run = {};
+  RunReproduction run = {};
 };
 
 [[nodiscard]] const std::vector<Reproduction>& reproductions();

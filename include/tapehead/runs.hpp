@@ -56,6 +56,10 @@ class Model {
   std::variant<EncoderModel, LanguageModel, EncoderDecoder> model_;
 };
 
+// Operations for one token, forward, in the product with this weight: two for each element of a
+// matrix; none for tables that are looked up, unless they are the output as well.
+[[nodiscard]] std::int64_t matrix_flops(const Param& param, const ModelConfig& config);
+
 // Everything that decides a run.
 struct RunConfig {
   std::string task;
@@ -126,7 +130,6 @@ class RunFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path file(const char* name) const { return path_ / name; }
   void write(const char* name, std::string_view text) const;
-  [[nodiscard]] std::string read(const char* name) const;  // "" when there is no such file
   // Appends a row; numbers have 17 significant digits, so that reading them gives the same bits.
   void add_metrics(const StepReport& report);
   // Brings the rows so far to the file: FileError when the disk is full.

@@ -96,18 +96,29 @@ struct Task {
   Vocabulary outputs;  // of `classes`
 };
 
+// How an answer that is generated begins and ends, in symbols of the task's outputs; "": with none.
+// Without a stop it has `length` tokens, or so many more than the source when that is 0 or less.
+struct AnswerSymbols {
+  std::string start = "|";
+  std::string stop = "";
+  std::int64_t length = 0;
+};
+
 // One kind of task: a function that makes it for given options.
 struct TaskEntry {
   std::string name;
   std::string summary;
   std::function<Task(const TaskOptions& options)> make;  // empty for files
+  AnswerSymbols answer = {};
 };
 
 // Generated tasks first, then the kinds of files.
 [[nodiscard]] const std::vector<TaskEntry>& task_catalog();
+// ValueError naming the nearest task when there is none of that name.
+[[nodiscard]] const TaskEntry& find_task(std::string_view name);
 
-// ValueError naming the nearest task when there is none of that name, or the option that is out of
-// range, or that the task learns from a file.
+// ValueError as for find_task, or naming the option that is out of range, or that the task learns
+// from a file.
 [[nodiscard]] Task make_task(std::string_view name, const TaskOptions& options = {});
 
 // Examples put together for one step.
@@ -149,6 +160,8 @@ struct Dataset {
   Sequences train;
   Sequences validation;
   Sequences test;
+  // Test, or else validation, or else training: what to look at when it is done.
+  [[nodiscard]] const Sequences& last() const;
 };
 
 // `count` sequences, one after the other from one stream.
@@ -166,15 +179,6 @@ struct Loaded {
   Dataset data;
   std::int64_t leaked = 0;  // see leaked(data)
 };
-
-// How an answer that is generated begins and ends, as ids of the task's outputs. Without a stop it
-// has `length` tokens, or so many more than the source when that is 0 or less.
-struct AnswerEnds {
-  std::optional<std::int64_t> start = std::nullopt;
-  std::optional<std::int64_t> stop = std::nullopt;
-  std::int64_t length = 0;
-};
-[[nodiscard]] AnswerEnds answer_ends(std::string_view task, const Vocabulary& outputs);
 
 // The user's file as a task.
 //   text    characters of a UTF-8 file, or its bytes: the next one; the last tenth validates

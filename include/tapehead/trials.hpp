@@ -49,7 +49,7 @@ struct TrialSummary {
   std::int64_t trials = 0;
   std::int64_t solved = 0;
   // Steps to the solution, of those that found it; 0 when none did.
-  std::int64_t median = 0;  // the lower one of two
+  std::int64_t median = 0;
   std::int64_t fewest = 0;
   std::int64_t most = 0;
   double loss = 0;              // median of the last validation losses

@@ -9,7 +9,7 @@ namespace tapehead {
 
 // An output that other ops computed counts for its numbers alone: their gradients would be added to
 // the one that is given here.
-Recorder::Recorder(const char* op, Tensor output, CallSite at)
+Recorder::Recorder(const char* op, const Tensor& output, CallSite at)
     : op_(op),
       at_(at),
       output_(detail::TensorAccess::placed(output, 0, -1)),

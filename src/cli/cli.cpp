@@ -80,6 +80,18 @@ std::string misplaced(const std::string& word, const CLI::App* verb) {
 
 }  // namespace
 
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 void Output::say(const std::string& text) { write_now(json_ ? stderr : stdout, text); }
 void Output::note(const std::string& text) { write_now(stderr, text); }
 

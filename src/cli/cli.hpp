@@ -38,6 +38,9 @@ struct Misuse : std::runtime_error {
 // Runs `check`, where every error means that the options were wrong.
 void as_misuse(const std::function<void()>& check);
 
+// The parts of "a+b", empty ones included.
+[[nodiscard]] std::vector<std::string> split(const std::string& text, char at);
+
 // Where text goes. Data and tables are for stdout, progress is for stderr; with --json stdout holds
 // exactly one JSON object, and all that is for people goes to stderr.
 class Output {

@@ -40,9 +40,7 @@ int run(const Args& args, Output& out) {
   const Sequences& split = split_of(problem.data, args.split);
   if (!split.defined()) throw Misuse(fmt::format("the run has no {} split", args.split));
   Evaluation e;
-  const auto measure = [&] {
-    e = evaluate([&](const Batch& batch, Rng* rng) { return opened.model(batch, rng); }, split);
-  };
+  const auto measure = [&] { e = evaluate(std::cref(opened.model), split); };
   if (args.length) {
     as_misuse(measure);  // learned positions end somewhere
   } else {

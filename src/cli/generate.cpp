@@ -33,30 +33,33 @@ int run(const Args& args, Output& out) {
   if (pair == nullptr && language == nullptr) {
     throw Misuse("generate: the model answers at once and generates nothing; use eval");
   }
-  const AnswerEnds ends = answer_ends(checkpoint.config.task, checkpoint.outputs);
+  const AnswerSymbols& answer = find_task(checkpoint.config.task).answer;
+  const std::optional<std::int64_t> stop = checkpoint.outputs.find(answer.stop);
   std::vector<std::int64_t> given;
   as_misuse([&] { given = checkpoint.inputs.encode(args.prompt); });
   if (pair != nullptr && given.empty()) throw Misuse("generate: --prompt says the source");
   std::vector<std::int64_t> prompt = given;
   if (pair != nullptr) prompt.clear();
   const bool lines = checkpoint.config.task == "lines" || pair != nullptr;
-  if (prompt.empty() || lines) prompt.insert(prompt.begin(), ends.start.value_or(0));
+  if (prompt.empty() || lines)
+    prompt.insert(prompt.begin(), checkpoint.outputs.find(answer.start).value_or(0));
   const NextToken next = pair != nullptr ? next_token(*pair, given) : next_token(*language);
   std::int64_t tokens = args.tokens;
-  if (pair != nullptr && !ends.stop) {
-    tokens = std::min(tokens, ends.length > 0 ? ends.length : std::ssize(given) + ends.length);
+  if (pair != nullptr && !stop) {
+    tokens =
+        std::min(tokens, answer.length > 0 ? answer.length : std::ssize(given) + answer.length);
   }
 
   detail::Json texts = detail::Json::array();
   if (args.beams > 0) {
-    for (const Beam& beam : beam_search(next, prompt, tokens, ends.stop, args.beams)) {
+    for (const Beam& beam : beam_search(next, prompt, tokens, stop, args.beams)) {
       const std::string text = checkpoint.outputs.decode(beam.ids);
       out.say(fmt::format("{:9.4f}  {}\n", beam.log_probability, text));
       texts.push(text);
     }
   } else {
     Rng rng(args.seed, Stream::sampling);
-    GenerateOptions options{.tokens = tokens, .stop = ends.stop, .sampling = args.sampling};
+    GenerateOptions options{.tokens = tokens, .stop = stop, .sampling = args.sampling};
     options.each = [&](std::int64_t id) { out.say(checkpoint.outputs.symbol(id)); };
     for (std::int64_t i = 0; i < args.samples; ++i) {
       if (pair == nullptr) out.say(args.prompt);

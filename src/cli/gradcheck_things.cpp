@@ -16,17 +16,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-std::vector<std::string> split_at_plus(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && text[i] != '+') continue;
-    parts.push_back(text.substr(begin, i - begin));
-    begin = i + 1;
-  }
-  return parts;
-}
-
 Mask one_mask(const std::string& name, const Sizes& s, std::int64_t keys) {
   if (name == "none") return Mask();
   if (name == "causal") {
@@ -214,7 +203,7 @@ const std::vector<Kind>& kinds() {
 
 Mask mask_of(const Sizes& s, std::int64_t keys) {
   Mask mask;
-  for (const std::string& name : split_at_plus(s.mask)) mask = mask & one_mask(name, s, keys);
+  for (const std::string& name : split(s.mask, '+')) mask = mask & one_mask(name, s, keys);
   return mask;
 }
 

@@ -11,18 +11,6 @@ namespace {
 
 using report::thousands;
 
-// A matrix that is multiplied with costs two operations an element for each token; tables are
-// looked up, unless they are the output as well.
-std::int64_t flops_of(const Param& param, bool tied) {
-  if (param.shape().rank() < 2) return 0;
-  const bool table = param.name() == "input.weight" || param.name() == "source.input.weight" ||
-                     param.name() == "target.input.weight" ||
-                     param.name().ends_with("positions.weight");
-  const bool output =
-      tied && (param.name() == "input.weight" || param.name() == "target.input.weight");
-  return table && !output ? 0 : 2 * param.shape().size();
-}
-
 int run(const std::string& path, Output& out) {
   const Opened opened = open_run(path);
   const RunConfig& config = opened.checkpoint.config;
@@ -33,7 +21,7 @@ int run(const std::string& path, Output& out) {
   std::int64_t flops = 0;
   for (const Param& param : opened.params.all()) {
     const Tensor value = param.value();
-    const std::int64_t cost = flops_of(param, config.model.tied);
+    const std::int64_t cost = matrix_flops(param, config.model);
     const double rms = norm(value).item() / std::sqrt(static_cast<double>(value.size()));
     flops += cost;
     out.say(fmt::format("{:<46}{:>14}{:>12}{:>12}{:>14}{:>11.4g}\n", param.name(),

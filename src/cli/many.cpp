@@ -18,18 +18,6 @@ struct Setting {
   RunConfig config;
 };
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == at) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 // Every combination of the values, the last setting varying fastest.
 std::vector<Setting> crossed(const Many& many) {
   std::vector<Setting> settings{{"", many.config}};
@@ -72,7 +60,7 @@ detail::Json json_of(const Trial& trial) {
   json.set("loss", trial.result.loss).set("seconds", trial.result.seconds);
   json.set("test_accuracy",
            trial.result.test ? detail::Json(trial.result.test->accuracy()) : detail::Json());
-  json.set("fingerprint", fmt::format("0x{:016x}", trial.result.fingerprint));
+  json.set("fingerprint", report::hex(trial.result.fingerprint));
   if (!trial.error.empty()) json.set("error", trial.error);
   return json;
 }

@@ -9,12 +9,6 @@
 namespace tapehead::cli {
 namespace {
 
-// "" when there is no such file.
-std::string text_of(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error) ? detail::read_file(path) : "";
-}
-
 int run(const std::string& path, Output& out) {
   const Opened opened = open_run(path);
   RunConfig config = opened.checkpoint.config;
@@ -31,9 +25,9 @@ int run(const std::string& path, Output& out) {
 
 std::string write_report(const std::filesystem::path& folder, const RunConfig& config,
                          const Loaded& problem, const Params& params, const Model& model) {
-  const std::string metrics = text_of(folder / "metrics.csv");
-  const std::string result = text_of(folder / "result.json");
-  const std::string film = text_of(folder / "film.json");
+  const std::string metrics = detail::read_file_if_any(folder / "metrics.csv");
+  const std::string result = detail::read_file_if_any(folder / "result.json");
+  const std::string film = detail::read_file_if_any(folder / "film.json");
   const std::filesystem::path file = folder / "report.html";
   detail::replace_file(
       file, report::html_report({config, problem, params, model, metrics, result, film}));

@@ -9,6 +9,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/interrupts.hpp"
+#include "report/progress_line.hpp"
 
 namespace tapehead::cli {
 namespace {
@@ -23,18 +24,14 @@ struct Args {
   bool config = false;
 };
 
-std::string duration(double minutes) {
-  return minutes < 1 ? fmt::format("{:.0f} s", std::max(1.0, 60 * minutes))
-                     : fmt::format("{:.0f} min", minutes);
-}
-
 int list(Output& out) {
-  out.say(fmt::format("{:<16}{:<21}{:>7}  {}\n", "name", "data", "about", "what"));
+  out.say(fmt::format("{:<16}{:<21}{:>10}  {}\n", "name", "data", "about", "what"));
   detail::Json items = detail::Json::array();
   for (const Reproduction& one : reproductions()) {
-    out.say(fmt::format("{:<16}{:<21}{:>7}  {} ({})\n{:46}{}\n", one.name,
-                        one.data.empty() ? "generated" : one.data, duration(one.minutes), one.what,
-                        one.source, "", one.published));
+    out.say(fmt::format("{:<16}{:<21}{:>10}  {} ({})\n{:49}{}\n", one.name,
+                        one.data.empty() ? "generated" : one.data,
+                        report::duration(60 * one.minutes), one.what, one.source, "",
+                        one.published));
     detail::Json item;
     item.set("name", one.name).set("what", one.what).set("source", one.source);
     item.set("published", one.published).set("minutes", one.minutes).set("data", one.data);
@@ -135,7 +132,7 @@ int run(const Args& args, Output& out) {
     options.note = [&](const std::string& line) { out.note(line + "\n"); };
     options.stop = &Interrupts::flag();
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<Finding> findings = one.run(options);
+    const std::vector<Finding> findings = one.run(one, options);
     if (Interrupts::flag().load() != 0) {
       out.note(fmt::format("tapehead: {} was interrupted\n", one.name));
       out.result().set("status", "interrupted").set("reproductions", std::move(items));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/train_text.hpp"
+#include "io/file.hpp"
 #include "report/film.hpp"
 #include "report/heat_map.hpp"
 #include "report/samples.hpp"
@@ -26,19 +28,6 @@ struct Probe {
   std::optional<report::SourceAttention> on_source;
 };
 
-const Sequences& probed(const Dataset& data) {
-  return data.test.defined() ? data.test : data.validation.defined() ? data.validation : data.train;
-}
-
-std::vector<std::string> labels_of(const Vocabulary& vocabulary, const Tensor& ids,
-                                   std::int64_t count) {
-  std::vector<std::string> labels;
-  for (std::int64_t t = 0; t < count; ++t) {
-    labels.push_back(report::shown(vocabulary.symbol(static_cast<std::int64_t>(ids.at({0, t})))));
-  }
-  return labels;
-}
-
 Probe look_inside(const Task& task, const Model& model, const Sequences& test) {
   Probe probe;
   probe.samples = test.take(0, std::min<std::int64_t>(8, test.count()));
@@ -52,8 +41,8 @@ Probe look_inside(const Task& task, const Model& model, const Sequences& test) {
   const std::int64_t columns = weights.dim(3);
   probe.attention = {
       reshape(slice(weights, 1, 0, 1), {rows, columns}),
-      labels_of(cross ? task.outputs : task.inputs, cross ? one.decoder : one.inputs, rows),
-      labels_of(task.inputs, one.inputs, columns),
+      report::labels(cross ? task.outputs : task.inputs, cross ? one.decoder : one.inputs, 0, rows),
+      report::labels(task.inputs, one.inputs, 0, columns),
       "Attention of layer 0, head 0, on a test sequence",
       cross ? "query: output token" : "query: input token",
       "key: input token"};
@@ -83,8 +72,9 @@ FitResult train(Session& session, Params& params, const Model& model, Output& ou
   const std::int64_t per_epoch = steps_per_epoch(options, data.train.count());
   Progress progress(out, (steps + per_epoch - 1) / per_epoch, session.log_every,
                     options.evaluate_every == 0);
-  report::Film film(session.problem.task, probed(data));
-  if (folder && session.state) film.restore(folder->read("film.json"), session.state->step);
+  report::Film film(session.problem.task, data.last());
+  if (folder && session.state)
+    film.restore(detail::read_file_if_any(folder->file("film.json")), session.state->step);
   FitCallbacks callbacks;
   callbacks.step = [&](const StepReport& report) {
     if (folder) {
@@ -106,11 +96,8 @@ FitResult train(Session& session, Params& params, const Model& model, Output& ou
     save_checkpoint(folder->file("checkpoint.safetensors"), config, session.problem.task, params,
                     state);
   };
-  const SequenceModel forward = [&model](const Batch& batch, Rng* rng) {
-    return model(batch, rng);
-  };
   try {
-    return fit(params, forward, data, options, callbacks,
+    return fit(params, std::cref(model), data, options, callbacks,
                session.state ? &*session.state : nullptr);
   } catch (const NonFiniteError& error) {
     progress.finish();
@@ -139,7 +126,7 @@ int run_session(Session& session, Params& params, const Model& model, Output& ou
   const FitResult result = train(session, params, model, out);
   add_result(out.result(), result);
 
-  const Probe probe = look_inside(task, model, probed(data));
+  const Probe probe = look_inside(task, model, data.last());
   if (probe.on_source) {
     out.result().set("attention_on_source", probe.on_source->weight);
     out.result().set("attention_peaks_on_source", probe.on_source->peaks);

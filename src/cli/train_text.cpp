@@ -10,14 +10,9 @@
 namespace tapehead::cli {
 
 using detail::Json;
+using report::hex;
 using report::plural;
 using report::thousands;
-
-namespace {
-
-std::string hex(std::uint64_t number) { return fmt::format("0x{:016x}", number); }
-
-}  // namespace
 
 void begin_result(Json& json, const RunConfig& config, const Loaded& problem,
                   const Params& params) {

@@ -176,14 +176,16 @@ void check_numbers(std::string_view rule, const Numbers& numbers, std::int64_t l
   }
 }
 
+const std::shared_ptr<const Constant>& everything() {
+  static const auto mask = std::make_shared<const Constant>("all", true);
+  return mask;
+}
+
 }  // namespace
 
 Mask Mask::all() { return {}; }
 
-Mask::Mask() {
-  static const auto everything = std::make_shared<const Constant>("all", true);
-  node_ = everything;
-}
+Mask::Mask() : node_(everything()) {}
 
 Mask Mask::none() {
   static const auto nothing = std::make_shared<const Constant>("none", false);

@@ -77,7 +77,7 @@ std::string misuse(const TensorFunction& function, const std::vector<Tensor>& in
   return "";
 }
 
-Checker::Checker(CheckedFunction function, std::vector<Tensor> inputs, Params* params,
+Checker::Checker(CheckedFunction function, const std::vector<Tensor>& inputs, Params* params,
                  GradcheckOptions options)
     : options_(std::move(options)),
       subject_(std::move(function), off_tape(inputs), params, options_) {

@@ -13,7 +13,7 @@ namespace tapehead::detail {
 
 class Checker {
  public:
-  Checker(CheckedFunction function, std::vector<Tensor> inputs, Params* params,
+  Checker(CheckedFunction function, const std::vector<Tensor>& inputs, Params* params,
           GradcheckOptions options);
 
   [[nodiscard]] GradcheckReport run();

@@ -106,7 +106,8 @@ Json to_json(const GradcheckReport& r) {
   for (const GradcheckTensor& t : r.tensors) tensors.push(to_json(t));
   Json worst = Json::array();
   for (const GradcheckElement& e : r.worst) worst.push(to_json(e));
-  json.set("tensors", std::move(tensors)).set("worst", std::move(worst));
+  json.set("tensors", std::move(tensors));
+  json.set("worst", std::move(worst));
   json.set("histogram", numbers(r.histogram)).set("coverage", texts(r.coverage));
   json.set("evaluations", r.evaluations).set("seconds", r.seconds);
   return json;
@@ -140,7 +141,8 @@ Json to_json(const Suite& suite) {
   }
   Json json;
   json.set("verdict", name_of(suite.status())).set("status", static_cast<int>(suite.status()));
-  json.set("ops", std::move(ops)).set("modules", std::move(modules));
+  json.set("ops", std::move(ops));
+  json.set("modules", std::move(modules));
   json.set("seconds", suite.seconds);
   return json;
 }
@@ -154,7 +156,8 @@ Json to_json(const SelfTest& test) {
     faults.push(std::move(item));
   }
   Json json;
-  json.set("passed", test.passed()).set("faults", std::move(faults)).set("broken", test.broken);
+  json.set("passed", test.passed()).set("broken", test.broken);
+  json.set("faults", std::move(faults));
   json.set("seconds", test.seconds);
   return json;
 }

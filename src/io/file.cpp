@@ -81,4 +81,9 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
+std::string read_file_if_any(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error) ? read_file(path) : "";
+}
+
 }  // namespace tapehead::detail

@@ -34,5 +34,7 @@ struct OpenedFile {
 void read_exactly(std::FILE* file, const std::filesystem::path& path, void* to, std::size_t count);
 // All of a regular file.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
+// The same, or "" when there is no such file.
+[[nodiscard]] std::string read_file_if_any(const std::filesystem::path& path);
 
 }  // namespace tapehead::detail

@@ -132,7 +132,7 @@ ModuleEntry pooled_entry() {
 }
 
 ModuleEntry language_model_entry() {
-  const auto make = [](TransformerOptions stack, bool tied) {
+  const auto make = [](const TransformerOptions& stack, bool tied) {
     LanguageModelOptions options{.symbols = 7, .max_length = 5, .tied = tied};
     options.stack = stack;
     options.stack.init = Initialiser::xavier;
@@ -157,7 +157,7 @@ ModuleEntry language_model_entry() {
 }
 
 ModuleEntry encoder_decoder_entry() {
-  const auto make = [](TransformerOptions stack, bool tied) {
+  const auto make = [](const TransformerOptions& stack, bool tied) {
     EncoderDecoderOptions options{.symbols = 6, .classes = 5, .tied = tied};
     options.stack = stack;
     options.stack.init = Initialiser::xavier;

@@ -96,7 +96,7 @@ Forward cross_entropy_rows(const Tensor& logits, const Tensor& targets,
   T* scales = detail::out<T>(forward.scales);
   double* each = detail::out<double>(losses);
   detail::for_row_blocks(rows, [&](std::int64_t first, std::int64_t count) {
-    double total[detail::kRowBlock];
+    double total[detail::kRowBlock] = {};
     const std::int64_t end = first + count;
     for (std::int64_t row = first; row < end; ++row) {
       scales[2 * row] = detail::exp_shift(x + row * rows.width, rows.width);

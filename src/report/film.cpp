@@ -22,13 +22,7 @@ constexpr std::int64_t kScored = 32;  // sequences
 // Of numbers that may be absent: null where there is none.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-std::vector<Json> labels(const Vocabulary& vocabulary, const Tensor& ids, std::int64_t row,
-                         std::int64_t count) {
-  std::vector<Json> list;
-  for (std::int64_t t = 0; t < std::min(count, ids.dim(1)); ++t)
-    list.emplace_back(shown(vocabulary.symbol(static_cast<std::int64_t>(ids.at({row, t})))));
-  return list;
-}
+Json texts(const std::vector<std::string>& list) { return Json::Array(list.begin(), list.end()); }
 
 std::string map_bytes(const Tensor& weights, std::int64_t probe, std::int64_t head,
                       std::int64_t positions) {
@@ -191,13 +185,15 @@ void Film::add(std::int64_t step, const Model& model, const Params& params,
           Json::Array{number(s.entropy), number(s.previous), number(s.first), number(s.induction)});
     }
   }
-  frame.content.set("maps", std::move(maps)).set("scores", std::move(scores));
+  frame.content.set("maps", std::move(maps));
+  frame.content.set("scores", std::move(scores));
 
   Json groups = Json::array();
   std::vector<ParamNorms> sums;
   std::string last;
+  const std::vector<Param> all = params.all();
   for (std::size_t i = 0; i < norms.size(); ++i) {
-    const std::string group = group_of(params.all()[i].name());
+    const std::string group = group_of(all[i].name());
     if (sums.empty() || group != last) {
       sums.emplace_back();
       groups.push(group);
@@ -212,7 +208,8 @@ void Film::add(std::int64_t step, const Model& model, const Params& params,
     list.push(Json::Array{number(std::sqrt(sum.gradient)), number(std::sqrt(sum.weight)),
                           number(std::sqrt(sum.update))});
   }
-  frame.content.set("groups", std::move(groups)).set("norms", std::move(list));
+  frame.content.set("groups", std::move(groups));
+  frame.content.set("norms", std::move(list));
   keep(std::move(frame));
 }
 
@@ -258,13 +255,15 @@ std::string Film::json() const {
   Json probes = Json::array();
   for (std::int64_t probe = 0; probe < shown_; ++probe) {
     Json one;
-    one.set("source", labels(task_.inputs, probes_.inputs, probe, positions_));
-    if (decoder) one.set("target", labels(task_.outputs, probes_.decoder, probe, positions_));
+    one.set("source", texts(labels(task_.inputs, probes_.inputs, probe, positions_)));
+    if (decoder)
+      one.set("target", texts(labels(task_.outputs, probes_.decoder, probe, positions_)));
     probes.push(std::move(one));
   }
   Json frames = Json::array();
   for (const Frame& frame : frames_) frames.push(frame.content);
-  film.set("probes", std::move(probes)).set("maps", maps_).set("heads", heads_);
+  film.set("probes", std::move(probes));
+  film.set("maps", maps_).set("heads", heads_);
   film.set("frames", std::move(frames));
   return to_string(film) + "\n";
 }

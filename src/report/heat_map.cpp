@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/message.hpp"
+#include "report/markup.hpp"
 
 namespace tapehead::report {
 namespace {
@@ -63,20 +64,6 @@ std::string scale_note(const Cells& cells) {
     note += fmt::format("; each cell: the largest of {0} x {0} positions", cells.step);
   }
   return note;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 // From nearly white to a dark blue, evenly in lightness for the eye (a square root lifts the faint

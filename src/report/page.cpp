@@ -8,6 +8,7 @@
 #include <tapehead/system.hpp>
 
 #include "io/json.hpp"
+#include "report/markup.hpp"
 #include "report/page_files.hpp"
 #include "report/progress_line.hpp"
 #include "report/samples.hpp"
@@ -19,21 +20,11 @@ using detail::Json;
 
 namespace {
 
-const Sequences& looked_at(const Dataset& data) {
-  return data.test.defined() ? data.test : data.validation.defined() ? data.validation : data.train;
-}
-
 // Text for the page's script element: nothing in it can end the element.
 std::string for_script(std::string text) {
   for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
     text.replace(at, 1, "\\u003c");
   return text;
-}
-
-std::string for_html(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-  return out;
 }
 
 Json parsed(std::string_view text) {
@@ -44,36 +35,12 @@ Json parsed(std::string_view text) {
   }
 }
 
-std::string ids_text(const Vocabulary& vocabulary, std::span<const std::int64_t> ids) {
-  return symbols_text(vocabulary, ids, 80);
-}
-
-// The first sequences with what the model answers: symbols at the positions that count.
 Json samples_of(const Task& task, const Batch& batch, const Tensor& predicted) {
-  const auto row_of = [](const Tensor& x, std::int64_t row) {
-    const auto length = static_cast<std::size_t>(x.dim(1));
-    return x.data<std::int64_t>().subspan(static_cast<std::size_t>(row) * length, length);
-  };
   Json list = Json::array();
-  for (std::int64_t b = 0; b < batch.inputs.dim(0); ++b) {
-    const auto targets = row_of(batch.targets, b);
-    const auto answers = row_of(predicted, b);
-    std::vector<std::int64_t> wanted;
-    std::vector<std::int64_t> found;
-    for (std::size_t t = 0; t < targets.size(); ++t) {
-      if (targets[t] == kIgnored) continue;
-      wanted.push_back(targets[t]);
-      found.push_back(answers[t]);
-    }
-    const auto input = row_of(batch.inputs, b);
-    const std::size_t length =
-        batch.lengths.empty()
-            ? input.size()
-            : static_cast<std::size_t>(batch.lengths[static_cast<std::size_t>(b)]);
+  for (const SampleRow& row : sample_rows(task, batch, predicted, 80)) {
     Json sample;
-    sample.set("input", ids_text(task.inputs, input.first(length)));
-    sample.set("found", ids_text(task.outputs, found));
-    sample.set("wanted", ids_text(task.outputs, wanted)).set("right", found == wanted);
+    sample.set("input", row.input).set("found", row.found).set("wanted", row.wanted);
+    sample.set("right", row.right);
     list.push(std::move(sample));
   }
   return list;
@@ -172,7 +139,7 @@ Json facts_of(const PageInputs& in, const Json& result) {
 
 std::string html_report(const PageInputs& in) {
   const Task& task = in.problem.task;
-  const Sequences& split = looked_at(in.problem.data);
+  const Sequences& split = in.problem.data.last();
   const Batch samples = split.take(0, std::min<std::int64_t>(12, split.count()));
   const Json result = parsed(in.result);
   const std::string title = fmt::format("{}, seed {}", task.name, in.config.fit.seed);
@@ -193,7 +160,7 @@ std::string html_report(const PageInputs& in) {
       " config.json, metrics.csv, result.json.</p></noscript>\n</main>\n"
       "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}</script>\n"
       "</body>\n</html>\n",
-      for_html(title), kPageStyle, for_html(title), for_script(to_string(data)), kPageScript);
+      escaped(title), kPageStyle, escaped(title), for_script(to_string(data)), kPageScript);
 }
 
 }  // namespace tapehead::report

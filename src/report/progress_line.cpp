@@ -21,6 +21,8 @@ std::string plural(std::int64_t count, const char* what) {
   return fmt::format("{} {}{}", thousands(count), what, count == 1 ? "" : "s");
 }
 
+std::string hex(std::uint64_t number) { return fmt::format("0x{:016x}", number); }
+
 std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::ceil(std::max(seconds, 0.0)));
   if (whole < 60) return fmt::format("{} s", whole);

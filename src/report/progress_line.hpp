@@ -22,6 +22,8 @@ namespace tapehead::report {
 [[nodiscard]] std::string thousands(std::int64_t number);
 // "1 layer", "2,000 steps"
 [[nodiscard]] std::string plural(std::int64_t count, const char* what);
+// "0x00000000000004d2", as fingerprints are shown
+[[nodiscard]] std::string hex(std::uint64_t number);
 // "42 s", "3 min 20 s", "2 h 5 min"
 [[nodiscard]] std::string duration(double seconds);
 

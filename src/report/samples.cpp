@@ -46,15 +46,21 @@ std::string symbols_text(const Vocabulary& vocabulary, std::span<const std::int6
   return ids.size() > most ? text + "..." : text;
 }
 
-std::string sample_table(const Task& task, const Batch& samples, const Tensor& predicted) {
+std::vector<std::string> labels(const Vocabulary& vocabulary, const Tensor& ids, std::int64_t row,
+                                std::int64_t count) {
+  std::vector<std::string> list;
+  for (std::int64_t t = 0; t < std::min(count, ids.dim(1)); ++t)
+    list.push_back(shown(vocabulary.symbol(static_cast<std::int64_t>(ids.at({row, t})))));
+  return list;
+}
+
+std::vector<SampleRow> sample_rows(const Task& task, const Batch& samples, const Tensor& predicted,
+                                   std::size_t most) {
   const auto row_of = [](const Tensor& x, std::size_t row) {
     const auto length = static_cast<std::size_t>(x.dim(1));
     return x.data<std::int64_t>().subspan(row * length, length);
   };
-  struct Row {
-    std::string input, prediction, verdict;
-  };
-  std::vector<Row> rows{{"input", "prediction", "right"}};
+  std::vector<SampleRow> rows;
   for (std::size_t i = 0; i < static_cast<std::size_t>(samples.inputs.dim(0)); ++i) {
     const auto targets = row_of(samples.targets, i);
     const auto all = row_of(predicted, i);
@@ -66,19 +72,28 @@ std::string sample_table(const Task& task, const Batch& samples, const Tensor& p
     }
     auto input = row_of(samples.inputs, i);
     if (!samples.lengths.empty()) input = input.first(static_cast<std::size_t>(samples.lengths[i]));
-    rows.push_back({symbols_text(task.inputs, input), symbols_text(task.outputs, found),
-                    wanted == found ? "\u2713" : "\u2717 " + symbols_text(task.outputs, wanted)});
+    rows.push_back({symbols_text(task.inputs, input, most), symbols_text(task.outputs, found, most),
+                    symbols_text(task.outputs, wanted, most), wanted == found});
   }
-  std::size_t widths[2] = {0, 0};
-  for (const Row& row : rows) {
-    widths[0] = std::max(widths[0], columns_of(row.input));
-    widths[1] = std::max(widths[1], columns_of(row.prediction));
+  return rows;
+}
+
+std::string sample_table(const Task& task, const Batch& samples, const Tensor& predicted) {
+  const std::vector<SampleRow> rows = sample_rows(task, samples, predicted);
+  std::size_t inputs = columns_of("input");
+  std::size_t predictions = columns_of("prediction");
+  for (const SampleRow& row : rows) {
+    inputs = std::max(inputs, columns_of(row.input));
+    predictions = std::max(predictions, columns_of(row.found));
   }
-  std::string text;
-  for (const Row& row : rows) {
-    text += fmt::format("  {}  {}  {}\n", padded(row.input, widths[0]),
-                        padded(row.prediction, widths[1]), row.verdict);
-  }
+  const auto line = [&](const std::string& input, const std::string& found,
+                        const std::string& verdict) {
+    return fmt::format("  {}  {}  {}\n", padded(input, inputs), padded(found, predictions),
+                       verdict);
+  };
+  std::string text = line("input", "prediction", "right");
+  for (const SampleRow& row : rows)
+    text += line(row.input, row.found, row.right ? "\u2713" : "\u2717 " + row.wanted);
   return text;
 }
 

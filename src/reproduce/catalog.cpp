@@ -51,10 +51,8 @@ std::unique_ptr<Trained> train_one(const Reproduction& reproduction,
                              reproduction.name, seed, report.step, report.steps, report.seconds,
                              report.validation->loss, 100 * report.validation->accuracy()));
   };
-  const SequenceModel forward = [&model](const Batch& batch, Rng* rng) {
-    return model(batch, rng);
-  };
-  trained->result = fit(trained->params, forward, trained->problem.data, fit_options, callbacks);
+  trained->result =
+      fit(trained->params, std::cref(model), trained->problem.data, fit_options, callbacks);
   if (trained->result.stopped) return nullptr;
   return trained;
 }
@@ -63,26 +61,21 @@ std::int64_t seeds_of(const Reproduction& reproduction, const ReproduceOptions& 
   return options.seeds > 0 ? options.seeds : reproduction.seeds;
 }
 
-std::vector<Finding> for_each_seed(
-    const Reproduction& reproduction, const ReproduceOptions& options,
-    const std::function<std::vector<Finding>(const Trained& trained)>& findings) {
-  std::vector<Finding> all;
-  for (std::int64_t i = 0; i < seeds_of(reproduction, options); ++i) {
-    const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
-    const std::unique_ptr<Trained> trained = train_one(reproduction, options, seed);
-    if (!trained) return {};
-    for (Finding& finding : findings(*trained)) {
-      finding.what += fmt::format(", seed {}", seed);
-      all.push_back(std::move(finding));
-    }
-  }
-  return all;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+RunReproduction each_seed(std::function<std::vector<Finding>(const Trained& trained)> findings) {
+  return
+      [findings = std::move(findings)](const Reproduction& self, const ReproduceOptions& options) {
+        std::vector<Finding> all;
+        for (std::int64_t i = 0; i < seeds_of(self, options); ++i) {
+          const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);
+          const std::unique_ptr<Trained> trained = train_one(self, options, seed);
+          if (!trained) return std::vector<Finding>();
+          for (Finding& finding : findings(*trained)) {
+            finding.what += fmt::format(", seed {}", seed);
+            all.push_back(std::move(finding));
+          }
+        }
+        return all;
+      };
 }
 
 }  // namespace detail
@@ -92,8 +85,8 @@ const std::vector<Reproduction>& reproductions() {
       detail::microgpt_words_reproduction(), detail::microgpt_reproduction(),
       detail::reverse_reproduction(),        detail::sort_reproduction(),
       detail::addition_reproduction(),       detail::copy_reproduction(),
-      detail::induction_reproduction(),      detail::shakespeare_reproduction(),
-      detail::gpt_dev_reproduction()};
+      detail::induction_reproduction(),      detail::induction_varied_reproduction(),
+      detail::shakespeare_reproduction(),    detail::gpt_dev_reproduction()};
   return list;
 }
 

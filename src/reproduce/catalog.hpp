@@ -17,6 +17,7 @@ namespace tapehead::detail {
 [[nodiscard]] Reproduction addition_reproduction();
 [[nodiscard]] Reproduction copy_reproduction();
 [[nodiscard]] Reproduction induction_reproduction();
+[[nodiscard]] Reproduction induction_varied_reproduction();
 [[nodiscard]] Reproduction shakespeare_reproduction();
 [[nodiscard]] Reproduction gpt_dev_reproduction();
 
@@ -38,10 +39,9 @@ using EachStep = std::function<void(const Model& model, const StepReport& report
 [[nodiscard]] std::unique_ptr<Trained> train_one(const Reproduction& reproduction,
                                                  const ReproduceOptions& options,
                                                  std::uint64_t seed, const EachStep& step = {});
-// Every seed that is asked for, one after the other; empty when it was stopped.
-[[nodiscard]] std::vector<Finding> for_each_seed(
-    const Reproduction& reproduction, const ReproduceOptions& options,
-    const std::function<std::vector<Finding>(const Trained& trained)>& findings);
+// Trains every seed that is asked for, one after the other, and lists the findings of each.
+[[nodiscard]] RunReproduction each_seed(
+    std::function<std::vector<Finding>(const Trained& trained)> findings);
 [[nodiscard]] std::int64_t seeds_of(const Reproduction& reproduction,
                                     const ReproduceOptions& options);
 
@@ -49,9 +49,7 @@ using EachStep = std::function<void(const Model& model, const StepReport& report
 // head that has most of it. weights [B,H,T,T]; row b repeats what stood periods[b] before.
 [[nodiscard]] double induction_score(const Tensor& weights,
                                      const std::vector<std::int64_t>& periods);
-// Of examples of the task `induction`: the first position that is asked about.
+// Of examples of the tasks `repeat` and `induction`: the first position that is asked about.
 [[nodiscard]] std::vector<std::int64_t> periods_of(const Batch& batch);
-
-[[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace tapehead::detail

@@ -63,9 +63,9 @@ Reproduction microgpt_words_reproduction() {
                      .published = "all losses within 1e-9, 20 samples",
                      .minutes = 0.01};
   entry.config = microgpt_config();
-  entry.run = [](const ReproduceOptions& options) -> std::vector<Finding> {
-    const MicrogptResult result =
-        train(find_reproduction("microgpt-words"), made_up_words(), options);
+  entry.run = [](const Reproduction& self,
+                 const ReproduceOptions& options) -> std::vector<Finding> {
+    const MicrogptResult result = train(self, made_up_words(), options);
     if (result.stopped) return {};
     return against_pytorch(result, kWordsLosses, kWordsSamples);
   };
@@ -80,9 +80,9 @@ Reproduction microgpt_reproduction() {
                      .minutes = 0.01,
                      .data = "names.txt"};
   entry.config = microgpt_config();
-  entry.run = [](const ReproduceOptions& options) -> std::vector<Finding> {
-    const MicrogptResult result =
-        train(find_reproduction("microgpt"), documents_of(read_file(options.data)), options);
+  entry.run = [](const Reproduction& self,
+                 const ReproduceOptions& options) -> std::vector<Finding> {
+    const MicrogptResult result = train(self, documents_of(read_file(options.data)), options);
     if (result.stopped) return {};
     const std::span<const double> losses(result.losses);
     std::vector<Finding> findings{

@@ -9,6 +9,7 @@
 #include <tapehead/generate.hpp>
 
 #include "reproduce/catalog.hpp"
+#include "train/median.hpp"
 
 namespace tapehead::detail {
 
@@ -44,14 +45,11 @@ Reproduction reverse_reproduction() {
                      .published = "100.00% of the test tokens",
                      .minutes = 0.15};
   entry.config = default_config("reverse");
-  entry.run = [](const ReproduceOptions& options) {
-    return for_each_seed(find_reproduction("reverse"), options,
-                         [](const Trained& trained) -> std::vector<Finding> {
-                           const double accuracy = trained.result.test->accuracy();
-                           return {{"test tokens right", "100.00%",
-                                    fmt::format("{:.4f}%", 100 * accuracy), accuracy >= 0.99995}};
-                         });
-  };
+  entry.run = each_seed([](const Trained& trained) -> std::vector<Finding> {
+    const double accuracy = trained.result.test->accuracy();
+    return {{"test tokens right", "100.00%", fmt::format("{:.4f}%", 100 * accuracy),
+             accuracy >= 0.99995}};
+  });
   return entry;
 }
 
@@ -76,15 +74,11 @@ Reproduction sort_reproduction() {
   fit.evaluate_every = 500;
   // Every step sees new draws.
   config.sizes = {.train = fit.steps * fit.batch, .validation = 1'000, .test = 5'000};
-  entry.run = [](const ReproduceOptions& options) {
-    return for_each_seed(
-        find_reproduction("sort"), options, [](const Trained& trained) -> std::vector<Finding> {
-          const Evaluation& test = *trained.result.test;
-          return {
-              all_right("held-out sequences sorted", test, 5'000),
-              {"held-out loss", "<= 0.01", fmt::format("{:.6f}", test.loss), test.loss <= 0.01}};
-        });
-  };
+  entry.run = each_seed([](const Trained& trained) -> std::vector<Finding> {
+    const Evaluation& test = *trained.result.test;
+    return {all_right("held-out sequences sorted", test, 5'000),
+            {"held-out loss", "<= 0.01", fmt::format("{:.6f}", test.loss), test.loss <= 0.01}};
+  });
   return entry;
 }
 
@@ -109,12 +103,9 @@ Reproduction addition_reproduction() {
   fit.lr = 6e-4;
   fit.warmup_tokens = 1'024;
   fit.evaluate_every = 90;
-  entry.run = [](const ReproduceOptions& options) {
-    return for_each_seed(find_reproduction("addition"), options,
-                         [](const Trained& trained) -> std::vector<Finding> {
-                           return {all_right("held-out sums right", *trained.result.test, 1'000)};
-                         });
-  };
+  entry.run = each_seed([](const Trained& trained) -> std::vector<Finding> {
+    return {all_right("held-out sums right", *trained.result.test, 1'000)};
+  });
   return entry;
 }
 
@@ -130,8 +121,7 @@ bool copies_one_to_ten(const EncoderDecoder& model) {
 }
 
 // The median over the seeds; each seed's number is a remark.
-std::vector<Finding> run_copy(const ReproduceOptions& options) {
-  const Reproduction& self = find_reproduction("copy");
+std::vector<Finding> run_copy(const Reproduction& self, const ReproduceOptions& options) {
   std::vector<double> losses;
   std::int64_t exact = 0;
   const std::int64_t seeds = seeds_of(self, options);

@@ -87,6 +87,7 @@ double measured_chance(const Task& task) {
 
 const std::vector<TaskEntry>& task_catalog() {
   static const std::vector<TaskEntry> entries = [] {
+    const AnswerSymbols line_breaks{.start = "\n", .stop = "\n"};
     std::vector<TaskEntry> list{detail::reverse_task(),       detail::copy_task(),
                                 detail::copy_rest_task(),     detail::sort_task(),
                                 detail::addition_task(false), detail::addition_task(true)};
@@ -98,27 +99,30 @@ const std::vector<TaskEntry>& task_catalog() {
     add({detail::dyck_task()});
     add(detail::recalling_tasks());
     add({detail::dates_task(),
-         {"text", "the next character (or byte) of a file", {}},
-         {"lines", "the next character of each line of a file", {}},
-         {"pairs", "from source to target, a file of SOURCE tab TARGET", {}},
+         {"text", "the next character (or byte) of a file", {}, {.start = "\n"}},
+         {"lines", "the next character of each line of a file", {}, line_breaks},
+         {"pairs", "from source to target, a file of SOURCE tab TARGET", {}, line_breaks},
          {"labels", "from sequence to class, a file of SEQUENCE tab CLASS", {}}});
     return list;
   }();
   return entries;
 }
 
-Task make_task(std::string_view name, const TaskOptions& options) {
+const TaskEntry& find_task(std::string_view name) {
   std::vector<std::string> names;
   for (const TaskEntry& entry : task_catalog()) {
-    if (entry.name == name && !entry.make) {
-      fail<ValueError>(
-          fmt::format("'{}' learns from a file: say which one with --data FILE", name));
-    }
-    if (entry.name == name) return entry.make(options);
+    if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
   fail<ValueError>(
       fmt::format("no task '{}'; did you mean '{}'?", name, detail::nearest(name, names)));
+}
+
+Task make_task(std::string_view name, const TaskOptions& options) {
+  const TaskEntry& entry = find_task(name);
+  if (!entry.make)
+    fail<ValueError>(fmt::format("'{}' learns from a file: say which one with --data FILE", name));
+  return entry.make(options);
 }
 
 }  // namespace tapehead

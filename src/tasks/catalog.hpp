@@ -17,8 +17,8 @@ namespace tapehead::detail {
 [[nodiscard]] std::vector<TaskEntry> modular_tasks();
 [[nodiscard]] std::vector<TaskEntry> classifying_tasks();  // parity, first, majority
 [[nodiscard]] TaskEntry dyck_task();
-[[nodiscard]] std::vector<TaskEntry>
-recalling_tasks();  // repeat, induction, recall, selective-copy
+// repeat, induction, recall, selective-copy
+[[nodiscard]] std::vector<TaskEntry> recalling_tasks();
 [[nodiscard]] TaskEntry dates_task();
 
 // The start of every task: name, summary, kind, one vocabulary for inputs and answers.

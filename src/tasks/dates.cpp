@@ -43,7 +43,9 @@ Vocabulary letters(const std::string& text) {
 TaskEntry dates_task() {
   const char* name = "dates";
   const char* summary = "write a date, given in one of four ways, as YYYY-MM-DD";
-  return {name, summary, [=](const TaskOptions&) {
+  return {name,
+          summary,
+          [=](const TaskOptions&) {
             Task task = basic_task(name, summary, ModelKind::encoder_decoder,
                                    letters(" ,.0123456789abcdefghijklmnopqrstuvwxyz"));
             task.outputs = letters("0123456789-|");  // "|": what the decoder starts from
@@ -61,7 +63,8 @@ TaskEntry dates_task() {
             };
             task.chance = measured_chance(task);
             return task;
-          }};
+          },
+          {.length = 10}};  // of "2019-03-03"
 }
 
 }  // namespace tapehead::detail

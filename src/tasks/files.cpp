@@ -228,12 +228,8 @@ Loaded load_labels(const std::string& name, const std::string& raw, std::uint64_
 
 Loaded load_task(std::string_view name, const std::filesystem::path& file,
                  const TaskOptions& options, std::uint64_t seed) {
-  const auto entry = std::find_if(task_catalog().begin(), task_catalog().end(),
-                                  [&](const TaskEntry& one) { return one.name == name; });
-  if (entry == task_catalog().end()) (void)make_task(name, options);  // says what is wrong
-  if (entry->make) {
-    fail<ValueError>(fmt::format("{}: draws its data and takes no file", name));
-  }
+  const TaskEntry& entry = find_task(name);
+  if (entry.make) fail<ValueError>(fmt::format("{}: draws its data and takes no file", name));
   const std::string raw = detail::read_file(file);
   const std::string shown = file.string();
   Loaded loaded = name == "text"    ? load_text(shown, raw, options)
@@ -241,8 +237,8 @@ Loaded load_task(std::string_view name, const std::filesystem::path& file,
                   : name == "pairs" ? load_pairs(shown, raw, seed)
                                     : load_labels(shown, raw, seed);
   Task& task = loaded.task;
-  task.name = entry->name;
-  task.summary = entry->summary;
+  task.name = entry.name;
+  task.summary = entry.summary;
   if (task.length == 0) {
     for (const Sequences* part : {&loaded.data.train, &loaded.data.validation, &loaded.data.test}) {
       if (!part->defined()) continue;

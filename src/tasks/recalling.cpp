@@ -19,12 +19,14 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-TaskEntry repeat_task() {
-  const char* name = "repeat";
-  const char* summary = "go on with the second half, which repeats the first";
+// `length` tokens of which each is the one a period before it; asked from the first such one on.
+// The period is drawn from least(length) to length / 2.
+TaskEntry repeating_task(const char* name, const char* summary, std::int64_t shortest,
+                         std::int64_t (*least)(std::int64_t length)) {
   return {name, summary, [=](const TaskOptions& options) {
             const std::int64_t symbols = option_in(name, "symbols", options.symbols, 28, 2, 1024);
-            const std::int64_t length = option_in(name, "length", options.length, 32, 4, 1024);
+            const std::int64_t length =
+                option_in(name, "length", options.length, 32, shortest, 1024);
             check_even(name, "length", length);
             Task task = basic_task(name, summary, ModelKind::language_model,
                                    Vocabulary(plain_symbols(symbols)));
@@ -32,35 +34,9 @@ TaskEntry repeat_task() {
             task.length = length - 1;
             task.chance = 1.0 / static_cast<double>(symbols);
             task.draw = [=](Rng& rng, Example& example) {
-              const std::int64_t half = length / 2;
-              Ids all(static_cast<std::size_t>(length));
-              for (std::int64_t t = 0; t < length; ++t) {
-                all[static_cast<std::size_t>(t)] =
-                    t < half ? rng.below(symbols) : all[static_cast<std::size_t>(t - half)];
-              }
-              example.input.assign(all.begin(), all.end() - 1);
-              example.target.assign(static_cast<std::size_t>(half), kIgnored);
-              example.target.insert(example.target.end(), all.begin() + half + 1, all.end());
-            };
-            return task;
-          }};
-}
-
-// Were the period the same each time, one could look so many positions back and not at the tokens.
-TaskEntry induction_task() {
-  const char* name = "induction";
-  const char* summary = "go on with what repeats after a number of tokens that varies";
-  return {name, summary, [=](const TaskOptions& options) {
-            const std::int64_t symbols = option_in(name, "symbols", options.symbols, 28, 2, 1024);
-            const std::int64_t length = option_in(name, "length", options.length, 32, 8, 1024);
-            Task task = basic_task(name, summary, ModelKind::language_model,
-                                   Vocabulary(plain_symbols(symbols)));
-            task.options = {.symbols = symbols, .length = length};
-            task.length = length - 1;
-            task.chance = 1.0 / static_cast<double>(symbols);
-            task.draw = [=](Rng& rng, Example& example) {
-              const std::int64_t least = length / 4;
-              const std::int64_t period = least + rng.below(length / 2 - least + 1);
+              const std::int64_t most = length / 2;
+              const std::int64_t from = least(length);
+              const std::int64_t period = from == most ? most : from + rng.below(most - from + 1);
               Ids all(static_cast<std::size_t>(length));
               for (std::int64_t t = 0; t < length; ++t) {
                 all[static_cast<std::size_t>(t)] =
@@ -72,6 +48,17 @@ TaskEntry induction_task() {
             };
             return task;
           }};
+}
+
+TaskEntry repeat_task() {
+  return repeating_task("repeat", "go on with the second half, which repeats the first", 4,
+                        [](std::int64_t length) { return length / 2; });
+}
+
+// Were the period the same each time, one could look so many positions back and not at the tokens.
+TaskEntry induction_task() {
+  return repeating_task("induction", "go on with what repeats after a number of tokens that varies",
+                        8, [](std::int64_t length) { return length / 4; });
 }
 
 TaskEntry recall_task() {

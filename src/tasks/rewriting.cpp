@@ -93,7 +93,9 @@ TaskEntry copy_rest_task() {
   const char* name = "copy-rest";
   const char* summary = "say a random sequence that begins with 1 again, after its 1";
   return {
-      name, summary, [=](const TaskOptions& options) {
+      name,
+      summary,
+      [=](const TaskOptions& options) {
         const auto [symbols, length] = sizes_of(name, options, {11, 10});
         if (symbols < 3 || length < 2) {
           fail<ValueError>(fmt::format("{}: needs 3 symbols and length 2 or more, got {} and {}",
@@ -112,7 +114,8 @@ TaskEntry copy_rest_task() {
           example.decoder.assign(example.input.begin(), example.input.end() - 1);
         };
         return task;
-      }};
+      },
+      {.start = "1", .length = -1}};
 }
 
 TaskEntry sort_task() {

@@ -180,6 +180,10 @@ Dataset draw(const Task& task, const SplitSizes& sizes, std::uint64_t seed) {
   return data;
 }
 
+const Sequences& Dataset::last() const {
+  return test.defined() ? test : validation.defined() ? validation : train;
+}
+
 std::int64_t leaked(const Dataset& data) {
   if (!data.test.defined() || data.train.block > 0) return 0;
   const auto key = [](const Sequences& split, std::int64_t row) {

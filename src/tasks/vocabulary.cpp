@@ -57,14 +57,4 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
   return text;
 }
 
-// Lines and pairs of a file have a line break at both ends, texts are cut anywhere; generated tasks
-// have a start symbol and a known length, of which a date's is that of "2019-03-03".
-AnswerEnds answer_ends(std::string_view task, const Vocabulary& outputs) {
-  const std::optional<std::int64_t> line_break = outputs.find("\n");
-  if (task == "lines" || task == "pairs") return {line_break, line_break};
-  if (task == "text") return {line_break};
-  if (task == "copy-rest") return {outputs.find("1"), std::nullopt, -1};
-  return {outputs.find("|"), std::nullopt, task == "dates" ? 10 : 0};
-}
-
 }  // namespace tapehead

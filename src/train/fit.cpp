@@ -184,7 +184,7 @@ class Run {
       taken = gradients_of(step, gradients);
       if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, gradients);
       std::optional<detail::StepNorms> watched;
-      if (due && callbacks_.step) watched.emplace(params_, gradients);
+      if (due && data_.validation.defined() && callbacks_.step) watched.emplace(params_, gradients);
       try {
         taken.norm = std::isinf(options_.clip)
                          ? global_norm(gradients, params_)

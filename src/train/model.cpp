@@ -82,4 +82,14 @@ StackResult Model::with_weights(const Batch& batch) const {
   return result;
 }
 
+std::int64_t matrix_flops(const Param& param, const ModelConfig& config) {
+  if (param.shape().rank() < 2) return 0;
+  const std::string_view name = param.name();
+  const bool encoder = config.kind == ModelKind::encoder || config.kind == ModelKind::classifier;
+  const bool table = name.ends_with("input.weight") && !(encoder && config.one_hot);
+  const bool looked_up = table || name.ends_with("positions.weight");
+  const bool output = config.tied && (name == "input.weight" || name == "target.input.weight");
+  return looked_up && !output ? 0 : 2 * param.shape().size();
+}
+
 }  // namespace tapehead

@@ -72,30 +72,20 @@ RunFolder RunFolder::create_numbered(const fs::path& given) {
 RunFolder RunFolder::reopen(const fs::path& given, std::int64_t step) {
   const fs::path path = without_slash(given);
   const fs::path metrics = path / kMetrics;
-  std::string kept = kColumns;
-  std::error_code error;
-  if (fs::exists(metrics, error)) {
-    const std::string text = detail::read_file(metrics);
-    // The heading and one row a step; a row without its end was never whole.
-    std::size_t end = 0;
-    for (std::int64_t row = 0; row <= step; ++row) {
-      const std::size_t next = text.find('\n', end);
-      if (next == std::string::npos) break;
-      end = next + 1;
-    }
-    if (end > 0) kept = text.substr(0, end);
+  const std::string text = detail::read_file_if_any(metrics);
+  // The heading and one row a step; a row without its end was never whole.
+  std::size_t end = 0;
+  for (std::int64_t row = 0; row <= step; ++row) {
+    const std::size_t next = text.find('\n', end);
+    if (next == std::string::npos) break;
+    end = next + 1;
   }
-  detail::replace_file(metrics, kept);
+  detail::replace_file(metrics, end > 0 ? std::string_view(text).substr(0, end) : kColumns);
   return {path, ""};
 }
 
 void RunFolder::write(const char* name, std::string_view text) const {
   detail::replace_file(file(name), text);
-}
-
-std::string RunFolder::read(const char* name) const {
-  std::error_code error;
-  return fs::exists(file(name), error) ? detail::read_file(file(name)) : "";
 }
 
 void RunFolder::add_metrics(const StepReport& report) {

@@ -1,6 +1,8 @@
 #include <tapehead/trials.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -8,10 +10,12 @@
 #include "core/jobs.hpp"
 #include "core/message.hpp"
 #include "report/progress_line.hpp"
+#include "train/median.hpp"
 
 namespace tapehead {
 
 using detail::fail;
+using detail::median;
 
 std::vector<RunConfig> with_seeds(const RunConfig& config, std::int64_t count) {
   if (count < 1) fail<ValueError>(fmt::format("with_seeds: needs at least 1 seed, got {}", count));
@@ -41,14 +45,17 @@ Trial one_trial(const RunConfig& given, const TrialOptions& options) {
       trial.solved_at = report.step;
   };
   try {
-    trial.result = fit(
-        params, [&](const Batch& batch, Rng* rng) { return model(batch, rng); }, problem.data,
-        fit_options, callbacks);
+    trial.result = fit(params, std::cref(model), problem.data, fit_options, callbacks);
   } catch (const NonFiniteError& error) {
     trial.error = error.what();
     trial.solved_at = 0;
   }
   return trial;
+}
+
+bool only_seeds_differ(RunConfig a, const RunConfig& b) {
+  a.fit.seed = b.fit.seed;
+  return differences(a, b).empty();
 }
 
 // What a run would refuse is known before the first begins, without its weights' being trained.
@@ -67,7 +74,10 @@ std::vector<Trial> run_trials(const std::vector<RunConfig>& configs, const Trial
                                  options.solved));
   }
   std::vector<std::function<void()>> checks;
-  for (const RunConfig& config : configs) checks.emplace_back([&config] { check(config); });
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    if (i == 0 || !only_seeds_differ(configs[i - 1], configs[i]))
+      checks.emplace_back([&config = configs[i]] { check(config); });
+  }
   detail::run_jobs(checks, options.threads);
 
   std::vector<Trial> trials(configs.size());
@@ -84,40 +94,28 @@ std::vector<Trial> run_trials(const std::vector<RunConfig>& configs, const Trial
   return trials;
 }
 
-namespace {
-
-template <class T>
-T lower_median(std::vector<T> values) {
-  if (values.empty()) return T{};
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
-
 TrialSummary summary(std::span<const Trial> trials) {
   TrialSummary all;
   all.trials = std::ssize(trials);
-  std::vector<std::int64_t> steps;
+  std::vector<double> steps;
   std::vector<double> losses;
   std::size_t evaluations = trials.empty() ? 0 : trials[0].result.validation.size();
   for (const Trial& trial : trials) {
-    if (trial.solved_at > 0) steps.push_back(trial.solved_at);
+    if (trial.solved_at > 0) steps.push_back(static_cast<double>(trial.solved_at));
     if (!trial.result.validation.empty()) losses.push_back(trial.result.validation.back().loss);
     evaluations = std::min(evaluations, trial.result.validation.size());
   }
   all.solved = std::ssize(steps);
-  all.median = lower_median(steps);
   if (!steps.empty()) {
-    all.fewest = *std::min_element(steps.begin(), steps.end());
-    all.most = *std::max_element(steps.begin(), steps.end());
+    all.median = std::llround(median(steps));
+    all.fewest = std::llround(*std::min_element(steps.begin(), steps.end()));
+    all.most = std::llround(*std::max_element(steps.begin(), steps.end()));
   }
-  all.loss = lower_median(losses);
+  all.loss = median(losses);
   for (std::size_t e = 0; e < evaluations; ++e) {
     std::vector<double> accuracies;
     for (const Trial& trial : trials) accuracies.push_back(trial.result.validation[e].accuracy());
-    all.curve.push_back(lower_median(accuracies));
+    all.curve.push_back(median(accuracies));
   }
   all.accuracy = all.curve.empty() ? 0 : all.curve.back();
   return all;

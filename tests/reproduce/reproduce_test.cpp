@@ -134,9 +134,3 @@ TEST_CASE("a file that is missing or another one is refused in one sentence", "[
   CHECK_THROWS_WITH(data_file(micro, folder.path() / "names.txt"),
                     ContainsSubstring("(228145 bytes) is not the names.txt"));
 }
-
-TEST_CASE("the median is the middle, or half way between the two of it", "[reproduce]") {
-  CHECK(detail::median({3, 1, 2}) == 2);
-  CHECK(detail::median({4, 1, 3, 2}) == 2.5);
-  CHECK(detail::median({7}) == 7);
-}

@@ -76,18 +76,23 @@ TEST_CASE("bad options and names are refused with what to do") {
                     ContainsSubstring("at least 1 sequence, got 0"));
 }
 
-TEST_CASE("an answer that is generated knows where it begins and ends") {
-  const Vocabulary symbols({"a", "\n", "|"});
-  const AnswerEnds line = answer_ends("lines", symbols);
-  CHECK((line.start == 1 && line.stop == 1 && line.length == 0));
-  const AnswerEnds text = answer_ends("text", symbols);
-  CHECK((text.start == 1 && !text.stop));
-  const Task dates = make_task("dates", {});
-  const AnswerEnds date = answer_ends("dates", dates.outputs);
-  Example example;
-  Rng rng(1);
-  dates.draw(rng, example);
-  CHECK(date.start == example.decoder.front());
-  CHECK(date.length == static_cast<std::int64_t>(example.target.size()));
-  CHECK(answer_ends("copy", make_task("copy", {}).outputs).length == 0);
+TEST_CASE("a generated answer begins and ends as the examples of its task do") {
+  for (const char* name : {"copy", "copy-rest", "dates"}) {
+    INFO(name);
+    const Task task = make_task(name, {});
+    const AnswerSymbols& answer = find_task(name).answer;
+    Example example;
+    Rng rng(1);
+    task.draw(rng, example);
+    CHECK(task.outputs.find(answer.start) == example.decoder.front());
+    CHECK_FALSE(task.outputs.find(answer.stop));
+    const std::int64_t length =
+        answer.length > 0 ? answer.length : std::ssize(example.input) + answer.length;
+    CHECK(length == std::ssize(example.target));
+  }
+  for (const char* name : {"lines", "pairs"}) {
+    CHECK((find_task(name).answer.start == "\n" && find_task(name).answer.stop == "\n"));
+  }
+  CHECK(find_task("text").answer.stop.empty());
+  CHECK_THROWS_WITH(find_task("dats"), ContainsSubstring("did you mean 'dates'"));
 }

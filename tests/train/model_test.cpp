@@ -38,3 +38,26 @@ TEST_CASE("what stands in the padding changes no logit of a classifier, seen fro
   };
   CHECK(same_bits(logits(0), logits(4)));
 }
+
+TEST_CASE("FLOPs of a token are two for each element of what is multiplied with") {
+  const auto total = [](const ModelConfig& config) {
+    Params params(1);
+    const Model model(params, config);
+    std::int64_t sum = 0;
+    for (const Param& param : params.all()) sum += matrix_flops(param, config);
+    return sum;
+  };
+  ModelConfig config{.kind = ModelKind::language_model, .symbols = 7, .classes = 7};
+  config.positions = Positions::learned;
+  config.one_hot = false;
+  config.stack = {.layers = 2, .width = 8, .heads = 2, .hidden = 24};
+  // Four projections and two matrices of the feed-forward a layer; then the output.
+  const std::int64_t layers = 2 * 2 * (4 * 8 * 8 + 2 * 8 * 24);
+  CHECK(total(config) == layers + 2 * 8 * 7);
+  config.tied = true;
+  CHECK(total(config) == layers + 2 * 8 * 7);
+  // One-hot ids are multiplied with, as the published encoder has it; TokenHead has two matrices.
+  config = {.kind = ModelKind::encoder, .symbols = 7, .classes = 5};
+  config.stack = {.layers = 2, .width = 8, .heads = 2, .hidden = 24};
+  CHECK(total(config) == 2 * 7 * 8 + layers + 2 * (8 * 8 + 8 * 5));
+}

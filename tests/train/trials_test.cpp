@@ -6,6 +6,7 @@
 #include <tapehead/trials.hpp>
 
 #include "support/catch.hpp"
+#include "train/median.hpp"
 
 using namespace tapehead;
 
@@ -105,11 +106,20 @@ TEST_CASE("a summary has medians, range and curve") {
   const TrialSummary s = summary(trials);
   CHECK((s.trials == 4 && s.solved == 3));
   CHECK((s.median == 300 && s.fewest == 100 && s.most == 2000));
-  CHECK(s.loss == 2);  // the lower of 2 and 4
-  CHECK(s.curve == std::vector<double>{0.2, 0.5});
-  CHECK(s.accuracy == 0.5);
+  CHECK(s.loss == 3);  // half way between 2 and 4
+  REQUIRE(s.curve.size() == 2);
+  CHECK(s.curve[0] == Approx(0.3).epsilon(1e-15));
+  CHECK(s.curve[1] == Approx(0.7).epsilon(1e-15));
+  CHECK(s.accuracy == s.curve[1]);
   CHECK(to_string(s) == "solved 3/4, median 300 steps [100-2,000]");
   CHECK(to_string(summary(std::vector<Trial>{made_up(0, {}, 1)})) == "solved 0/1");
+}
+
+TEST_CASE("the median is the middle, or half way between the two of it") {
+  CHECK(detail::median({3, 1, 2}) == 2);
+  CHECK(detail::median({4, 1, 3, 2}) == 2.5);
+  CHECK(detail::median({7}) == 7);
+  CHECK(detail::median({}) == 0);
 }
 
 TEST_CASE("a setting is changed by the name it has in config.json") {
