@@ -103,8 +103,9 @@ class Params {
   explicit Params(std::uint64_t seed = 0, DType dtype = DType::f32);  // f32 or f64
   Params(const Params&) = delete;
   Params& operator=(const Params&) = delete;
+  // `other` stays usable: the same weights.
   Params(Params&& other) noexcept
-      : store_(other.store_) {}  // `other` stays usable: the same weights
+      : store_(other.store_) {}  // NOLINT(performance-move-constructor-init)
   Params& operator=(Params&& other) noexcept {
     store_ = other.store_;
     return *this;

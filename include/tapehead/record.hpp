@@ -52,28 +52,28 @@ class Recorder {
 
   // One input with its own gradient function.
   template <class F>
-  Recorder&& input(const Tensor& x, F&& gradient) && {
+  Recorder& input(const Tensor& x, F&& gradient) {
     if (begin_input(x)) {
       add_edge(x);
       add_closure(make_single(std::forward<F>(gradient)), 1);
     }
-    return std::move(*this);
+    return *this;
   }
 
   // Several inputs whose gradients come from one call: `gradient` returns a std::array or vector of
   // Tensor, one per listed input; entries of constants are ignored.
   template <class F>
-  Recorder&& inputs(std::initializer_list<Tensor> xs, F&& gradient) && {
+  Recorder& inputs(std::initializer_list<Tensor> xs, F&& gradient) {
     bool any = false;
     for (const Tensor& x : xs) any = begin_input(x) || any;
     if (any) {
       for (const Tensor& x : xs) add_edge(x);
       add_closure(make_joint(std::forward<F>(gradient)), static_cast<int>(xs.size()));
     }
-    return std::move(*this);
+    return *this;
   }
 
-  operator Tensor() && { return std::move(output_); }
+  operator Tensor() { return std::move(output_); }
 
  private:
   bool begin_input(const Tensor& x);  // true when x is on the current tape; TapeError when stale

@@ -154,6 +154,9 @@ struct FitResult {
 // everything that fit itself would refuse, so that it can be known before a run begins.
 [[nodiscard]] std::int64_t step_count(const FitOptions& options, std::int64_t sequences);
 
+// A warm-up that is longer than the run becomes all of it.
+void shorten_warmup(FitOptions& options, std::int64_t sequences);
+
 // The learning rate of a step counted from 1: by default schedule::cosine over the run with the
 // linear warm-up, lr/2 (1 + cos(pi step / steps)) min(1, step / warmup).  The published setup of
 // `reverse` counts from 0, so its first step has lr 0; ours has it at the last. `tokens`: targets

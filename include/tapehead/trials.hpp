@@ -29,7 +29,10 @@ struct Trial {
   FitResult result;
   std::vector<std::int64_t> steps;  // of each of result.validation
   std::int64_t solved_at = 0;       // step of the first evaluation that counts as solved; 0: none
-  std::string error;                // why it ended early; "" when it did not
+  bool begun = false;               // not when it was stopped before
+  std::string error;                // what ended it early, such as a loss of NaN; "" for nothing
+
+  [[nodiscard]] bool finished() const { return begun && error.empty() && !result.stopped; }
 };
 
 struct TrialOptions {
@@ -40,24 +43,27 @@ struct TrialOptions {
   std::function<void(std::size_t index, const Trial& trial)> done = nullptr;
 };
 
-// Every trial has the bits of the same run alone. ValueError before any begins when one of them
-// could not.
+// Every trial has the bits of the same run alone. An Error before any begins when one of them could
+// not; one that fails later is counted, and the others go on.
 [[nodiscard]] std::vector<Trial> run_trials(const std::vector<RunConfig>& configs,
                                             const TrialOptions& options = {});
 
 struct TrialSummary {
   std::int64_t trials = 0;
   std::int64_t solved = 0;
+  std::int64_t failed = 0;      // ended by an error
+  std::int64_t unfinished = 0;  // stopped, or not begun
   // Steps to the solution, of those that found it; 0 when none did.
   std::int64_t median = 0;
   std::int64_t fewest = 0;
   std::int64_t most = 0;
+  // Over those that finished; NaN when none did.
   double loss = 0;              // median of the last validation losses
   double accuracy = 0;          // median of the last validation accuracies
   std::vector<double> curve{};  // median validation accuracy at each evaluation that all reached
 };
 [[nodiscard]] TrialSummary summary(std::span<const Trial> trials);
-// "solved 9/10, median 1,120 steps [900-1,600]"
+// "solved 9/10, median 1,120 steps [900-1,600], 1 failed"
 [[nodiscard]] std::string to_string(const TrialSummary& summary);
 
 }  // namespace tapehead

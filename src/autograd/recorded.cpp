@@ -60,9 +60,10 @@ Tensor joined(std::span<const Segment> parts, std::int64_t size, DType dtype) {
   });
   Recorder recorder = record("joined", flat);
   for (const Segment& part : parts) {
-    std::move(recorder).input(on_recording_tape(part.values),
-                              [offset = part.offset, shape = part.values.shape()](
-                                  const Tensor& dy) { return segment(dy, offset, shape); });
+    recorder.input(on_recording_tape(part.values),
+                   [offset = part.offset, shape = part.values.shape()](const Tensor& dy) {
+                     return segment(dy, offset, shape);
+                   });
   }
   return recorder;
 }

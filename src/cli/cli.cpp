@@ -19,6 +19,8 @@ namespace tapehead::cli {
 void as_misuse(const std::function<void()>& check) {
   try {
     check();
+  } catch (const MemoryError&) {
+    throw;
   } catch (const Error& error) {
     throw Misuse(error.what());
   }

@@ -35,7 +35,7 @@ struct Misuse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Runs `check`, where every error means that the options were wrong.
+// Runs `check`, where every error but too little memory means that the options were wrong.
 void as_misuse(const std::function<void()>& check);
 
 // The parts of "a+b", empty ones included.

@@ -10,6 +10,7 @@ namespace {
 struct Args {
   std::string run;
   std::string split = "test";
+  std::string data;
   std::optional<std::int64_t> length;
   std::optional<std::int64_t> sequences;
 };
@@ -24,6 +25,7 @@ const Sequences& split_of(const Dataset& data, const std::string& name) {
 int run(const Args& args, Output& out) {
   Opened opened = open_run(args.run);
   RunConfig config = opened.checkpoint.config;
+  if (!args.data.empty()) config.data = args.data;
   Loaded problem;
   as_misuse([&] {
     if (args.length) {
@@ -73,6 +75,8 @@ void add_eval(Cli& cli) {
            [args](Output& out) { return run(*args, out); })
       .argument("RUN", args->run, "The folder of the run")
       .option("--split", args->split, "NAME", "train, validation or test (default)")
+      .option("--data", args->data, "FILE",
+              "The file that it learnt from, when it is elsewhere now")
       .option("--length", args->length, "N", "Sequences of another length than was trained on")
       .option("--sequences", args->sequences, "N", "How many to draw")
       .footer(

@@ -1,5 +1,5 @@
 // `tapehead generate RUN`: text from a trained language model or encoder-decoder.
-#include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -19,13 +19,20 @@ struct Args {
   std::int64_t samples = 1;
   std::int64_t beams = 0;
   SamplingOptions sampling;
+  std::function<bool(const char*)> given;
 };
 
 int run(const Args& args, Output& out) {
   as_misuse([&] { check(args.sampling); });
   if (args.tokens < 1) throw Misuse("--tokens must be at least 1");
   if (args.samples < 1) throw Misuse("--samples must be at least 1");
-  if (args.beams < 0) throw Misuse("--beams must be 0 or more");
+  constexpr std::int64_t kMostBeams = 10'000;
+  if (args.beams < 0 || args.beams > kMostBeams)
+    throw Misuse(fmt::format("--beams must be 0..{}, got {}", kMostBeams, args.beams));
+  for (const char* option : {"--samples", "--seed", "--temperature", "--top-k", "--top-p"}) {
+    if (args.beams > 0 && args.given(option))
+      throw Misuse(fmt::format("{} means nothing to --beams, which draws nothing", option));
+  }
   const Opened opened = open_run(args.run);
   const Checkpoint& checkpoint = opened.checkpoint;
   const EncoderDecoder* pair = opened.model.encoder_decoder();
@@ -75,9 +82,10 @@ int run(const Args& args, Output& out) {
 
 void add_generate(Cli& cli) {
   const auto args = std::make_shared<Args>();
-  cli.verb("generate", "Let a trained model go on with a text",
-           [args](Output& out) { return run(*args, out); })
-      .argument("RUN", args->run, "The folder of the run")
+  Verb verb = cli.verb("generate", "Let a trained model go on with a text",
+                       [args](Output& out) { return run(*args, out); });
+  args->given = [verb](const char* name) { return verb.given(name); };
+  verb.argument("RUN", args->run, "The folder of the run")
       .option("--prompt", args->prompt, "TEXT", "What to go on with; the source to translate")
       .option("--tokens", args->tokens, "N", "Tokens at most")
       .option("--samples", args->samples, "N", "How many texts, from one random stream")

@@ -9,9 +9,10 @@
 namespace tapehead::cli {
 namespace {
 
-int run(const std::string& path, Output& out) {
+int run(const std::string& path, const std::string& data, Output& out) {
   const Opened opened = open_run(path);
   RunConfig config = opened.checkpoint.config;
+  if (!data.empty()) config.data = data;
   const Loaded problem = load(config);
   const std::filesystem::path parent = checkpoint_of(path).parent_path();
   const std::filesystem::path folder = parent.empty() ? "." : parent;
@@ -36,9 +37,11 @@ std::string write_report(const std::filesystem::path& folder, const RunConfig& c
 
 void add_report(Cli& cli) {
   const auto path = std::make_shared<std::string>();
+  const auto data = std::make_shared<std::string>();
   cli.verb("report", "Write a run's report.html again",
-           [path](Output& out) { return run(*path, out); })
+           [path, data](Output& out) { return run(*path, *data, out); })
       .argument("RUN", *path, "The folder of the run")
+      .option("--data", *data, "FILE", "The file that it learnt from, when it is elsewhere now")
       .footer("One file, no network: curves, attention, samples, gradients.\n");
 }
 

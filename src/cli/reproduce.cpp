@@ -1,6 +1,7 @@
 // `tapehead reproduce NAME...`: trains what was published and says whether it came out again.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -22,13 +23,14 @@ struct Args {
   int threads = 0;
   bool all = false;
   bool config = false;
+  std::function<bool(const char*)> given;
 };
 
 int list(Output& out) {
-  out.say(fmt::format("{:<16}{:<21}{:>10}  {}\n", "name", "data", "about", "what"));
+  out.say(fmt::format("{:<18}{:<21}{:>10}  {}\n", "name", "data", "about", "what"));
   detail::Json items = detail::Json::array();
   for (const Reproduction& one : reproductions()) {
-    out.say(fmt::format("{:<16}{:<21}{:>10}  {} ({})\n{:49}{}\n", one.name,
+    out.say(fmt::format("{:<18}{:<21}{:>10}  {} ({})\n{:51}{}\n", one.name,
                         one.data.empty() ? "generated" : one.data,
                         report::duration(60 * one.minutes), one.what, one.source, "",
                         one.published));
@@ -51,7 +53,7 @@ struct Job {
 std::vector<Job> jobs_of(const Args& args, Output& out) {
   std::vector<Job> jobs;
   if (args.all) {
-    if (!args.names.empty()) throw Misuse("reproduce: name some, or say --all");
+    if (!args.names.empty()) throw Misuse("reproduce: name some, or say --all, not both");
     for (const Reproduction& one : reproductions()) {
       try {
         jobs.push_back({&one, data_file(one, args.data)});
@@ -64,6 +66,8 @@ std::vector<Job> jobs_of(const Args& args, Output& out) {
   as_misuse([&] {
     for (const std::string& name : args.names) {
       const Reproduction& one = find_reproduction(name);
+      if (std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.entry == &one; }))
+        continue;
       jobs.push_back({&one, args.config ? "" : data_file(one, args.data)});
     }
   });
@@ -102,7 +106,13 @@ std::string table(const std::vector<Finding>& findings) {
 }
 
 int run(const Args& args, Output& out) {
-  if (args.names.empty() && !args.all) return list(out);
+  if (args.names.empty() && !args.all) {
+    for (const char* option : {"--data", "--seed", "--seeds", "--threads", "--config"}) {
+      if (args.given(option))
+        throw Misuse(fmt::format("reproduce: {} needs a name, or --all", option));
+    }
+    return list(out);
+  }
   if (args.seeds && *args.seeds < 1) throw Misuse("--seeds must be at least 1");
   const std::vector<Job> jobs = jobs_of(args, out);
   detail::Json items = detail::Json::array();
@@ -162,9 +172,10 @@ int run(const Args& args, Output& out) {
 
 void add_reproduce(Cli& cli) {
   const auto args = std::make_shared<Args>();
-  cli.verb("reproduce", "List published results, or train them again and compare",
-           [args](Output& out) { return run(*args, out); })
-      .arguments("NAME", args->names, "Which; none: list them")
+  Verb verb = cli.verb("reproduce", "List published results, or train them again and compare",
+                       [args](Output& out) { return run(*args, out); });
+  args->given = [verb](const char* name) { return verb.given(name); };
+  verb.arguments("NAME", args->names, "Which; none: list them")
       .option("--data", args->data, "PATH", "The file that one needs, or a folder with such files")
       .option("--seed", args->seed, "N", "The first seed; microgpt has its own")
       .option("--seeds", args->seeds, "N", "How many seeds, in place of as many as published")

@@ -1,6 +1,4 @@
 // `tapehead train TASK`: a thin face of fit, with a folder for what comes out.
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include <tapehead/system.hpp>
@@ -58,12 +56,8 @@ void check(const Args& args, Session& session) {
     }
     session.problem = load(config);
     FitOptions& fit = config.fit;
-    if (!args.given("--warmup") && !args.given("--config")) {
-      // The task's warm-up, or all of a shorter run.
-      FitOptions without = fit;
-      without.warmup = 0;
-      fit.warmup = std::min(fit.warmup, step_count(without, session.problem.data.train.count()));
-    }
+    if (!args.given("--warmup") && !args.given("--config"))
+      shorten_warmup(fit, session.problem.data.train.count());
     (void)step_count(fit, session.problem.data.train.count());
   });
 }
@@ -88,7 +82,9 @@ int run(const Args& args, Output& out) {
     for (const char* option : {"--out", "--no-save", "--log-every"}) {
       if (args.given(option)) throw Misuse(fmt::format("{} means nothing to many runs", option));
     }
-    return run_many({session.config, args.seeds, args.sweep, args.solved, args.threads}, out);
+    return run_many({session.config, args.seeds, args.sweep, args.solved, args.threads,
+                     !args.given("--warmup")},
+                    out);
   }
   if (args.given("--solved")) throw Misuse("--solved belongs to --seeds and --sweep");
   std::optional<UseThreads> use;

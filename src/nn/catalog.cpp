@@ -9,7 +9,6 @@ namespace {
 using detail::blocked_row;
 using detail::make_case;
 using detail::on_one;
-using detail::sample_values;
 using Tensors = std::vector<Tensor>;
 
 ModuleEntry linear_entry() {
@@ -25,7 +24,7 @@ ModuleEntry linear_entry() {
 
 ModuleEntry embedding_entry() {
   const auto make = [](const Scope& s) { return Embedding(s, 5, 17, init::normal(1)); };
-  const auto lookup = [](std::vector<std::int64_t> ids, const Shape& shape) {
+  const auto lookup = [](const std::vector<std::int64_t>& ids, const Shape& shape) {
     return [=](const Embedding& module, const Tensors&) {
       return Tensors{module(tensor(std::span<const std::int64_t>(ids), shape))};
     };

@@ -22,7 +22,7 @@ void perturb(Params& params);
 
 // A case whose module is built by `make(scope)` and called by `call(module, inputs)`.
 template <class Make, class Call>
-ModuleCase make_case(std::string name, std::vector<Shape> shapes, Make make, Call call,
+ModuleCase make_case(std::string name, const std::vector<Shape>& shapes, Make make, Call call,
                      const std::vector<std::string>& zero_gradient = {}) {
   return {std::move(name), [=](Params& params) {
             const auto module = make(Scope(params));

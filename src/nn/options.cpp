@@ -66,6 +66,11 @@ const HeadwiseOptions& checked(const Scope& scope, const HeadwiseOptions& option
 
 const TransformerOptions& checked(const Scope& scope, const TransformerOptions& options) {
   positive(scope, "transformer", "layers", options.layers);
+  constexpr std::int64_t kMostLayers = 10'000;
+  if (options.layers > kMostLayers) {
+    fail<ValueError>(
+        fmt::format("transformer: layers must be 1..{}, got {}", kMostLayers, options.layers));
+  }
   check_heads(scope, "transformer", options.width, options.heads);
   if (options.activation != Activation::none) {
     positive(scope, "transformer", "hidden", options.hidden);

@@ -18,7 +18,7 @@ AttentionCall::AttentionCall(const AttentionSizes& sizes, const Mask& mask, doub
       mask_(mask.tabulated(sizes.batch, sizes.heads, sizes.queries, sizes.keys)),
       scale_(scale),
       dropout_(dropout_rng == nullptr ? 0 : dropout) {
-  if (dropout_ > 0) rng_ = *dropout_rng;
+  if (dropout_rng != nullptr) rng_ = *dropout_rng;
   const int64_t batches = mask_.per_batch() ? sizes_.batch : std::min<int64_t>(1, sizes_.batch);
   const int64_t heads = mask_.per_head() ? sizes_.heads : std::min<int64_t>(1, sizes_.heads);
   ranges_.reserve(static_cast<std::size_t>(batches * heads * blocks()));

@@ -62,11 +62,11 @@ Tensor concat(const std::vector<Tensor>& xs, int axis, CallSite at) {
   std::int64_t begin = 0;
   for (const Tensor& x : xs) {
     const std::int64_t end = begin + x.dim(along);
-    std::move(recorder).input(
-        x, [along, begin, end](const Tensor& dy) { return slice(dy, along, begin, end); });
+    recorder.input(x,
+                   [along, begin, end](const Tensor& dy) { return slice(dy, along, begin, end); });
     begin = end;
   }
-  return Tensor(std::move(recorder));
+  return recorder;
 }
 
 Tensor stack(const std::vector<Tensor>& xs, int axis, CallSite at) {

@@ -148,7 +148,7 @@ Tensor spread(const Labelled& from, const std::string& labels) {
 // y = sum over `contracted` of a b, element by element.
 Tensor multiplied(const Labelled& a, const Labelled& b, const std::string& y,
                   const std::string& contracted) {
-  const Tensor product = spread(a, y + contracted) * spread(b, y + contracted);
+  Tensor product = spread(a, y + contracted) * spread(b, y + contracted);
   if (contracted.empty()) return product;
   std::vector<int> axes;
   for (std::size_t i = 0; i < contracted.size(); ++i)

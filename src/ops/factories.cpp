@@ -8,7 +8,7 @@ namespace {
 
 // One sample without inputs for each awkward shape.
 OpEntry factory(const char* name, const char* formula,
-                std::function<Tensor(const Shape&, DType)> make) {
+                const std::function<Tensor(const Shape&, DType)>& make) {
   return {name, "factory", formula, "none", false, true, [make](DType dtype) {
             std::vector<OpSample> samples;
             for (const Shape& shape : awkward_shapes()) {

@@ -69,7 +69,7 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
     return product;
   });
   Recorder recorder = record("linear", y);
-  std::move(recorder)
+  recorder
       .input(x,
              [weight, shape = x.shape()](const Tensor& dy) {
                return reshape(matmul(reshape(dy, matrix(dy.shape())), weight,
@@ -81,10 +81,9 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
                       {.transpose_a = true, .transpose_b = false});
       });
   if (bias != nullptr) {
-    std::move(recorder).input(
-        *bias, [](const Tensor& dy) { return sum(reshape(dy, matrix(dy.shape())), 0); });
+    recorder.input(*bias, [](const Tensor& dy) { return sum(reshape(dy, matrix(dy.shape())), 0); });
   }
-  return Tensor(std::move(recorder));
+  return recorder;
 }
 
 }  // namespace

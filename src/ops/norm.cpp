@@ -71,7 +71,7 @@ Tensor logsumexp_run(const Tensor& x, const detail::ReduceRun& run) {
 // +inf (equal shares of those).
 Tensor shares(const Tensor& x, const Tensor& y, const Axes& axes) {
   const Tensor infinite = equal(abs(detach(y)), kInfinity);
-  const Tensor smooth = exp(x - masked_fill(y, infinite, 0));
+  Tensor smooth = exp(x - masked_fill(y, infinite, 0));
   if (sum(cast(infinite, DType::f64)).item() == 0) return smooth;
   const Tensor top = equal(x, kInfinity);
   const Tensor tops = cast(top, x.dtype());

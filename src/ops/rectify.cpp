@@ -117,8 +117,8 @@ namespace {
 using Unary = std::function<Tensor(const Tensor&)>;
 
 // Samples away from every kink, and one on all of `kinks`.
-OpEntry kinked(const char* name, const char* formula, const char* derivative, Unary op,
-               std::vector<double> kinks) {
+OpEntry kinked(const char* name, const char* formula, const char* derivative, const Unary& op,
+               const std::vector<double>& kinks) {
   return {name, "elementwise", formula, derivative, true, false, [op, kinks](DType t) {
             std::vector<OpSample> samples = apart_samples(t, op);
             samples.push_back(point_sample(t, op, kinks, "kink", true));

@@ -1,6 +1,8 @@
 // metrics.csv as curves to draw.
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "io/json.hpp"
@@ -46,31 +48,29 @@ std::vector<Row> rows_of(std::string_view text) {
 
 std::string curves_json(std::string_view metrics, std::int64_t most) {
   const std::vector<Row> rows = rows_of(metrics);
-  const std::size_t points = std::min(rows.size(), static_cast<std::size_t>(most));
-  const auto column = [&](Field field) {
+  std::vector<Row> evaluated;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(evaluated),
+               [](const Row& row) { return row[kValLoss] == row[kValLoss]; });
+  const auto column = [most](const std::vector<Row>& of, Field field) {
+    const std::size_t points = std::min(of.size(), static_cast<std::size_t>(most));
     Json list = Json::array();
     for (std::size_t i = 0; i < points; ++i) {
-      const std::size_t begin = i * rows.size() / points;
-      const std::size_t end = (i + 1) * rows.size() / points;
+      const std::size_t begin = i * of.size() / points;
+      const std::size_t end = (i + 1) * of.size() / points;
       double sum = 0;
-      for (std::size_t r = begin; r < end; ++r) sum += rows[r][field];
+      for (std::size_t r = begin; r < end; ++r) sum += of[r][field];
       list.push(sum / static_cast<double>(end - begin));
     }
     return list;
   };
-  const auto evaluated = [&](Field field) {
-    Json list = Json::array();
-    for (const Row& row : rows) {
-      if (row[kValLoss] == row[kValLoss]) list.push(row[field]);
-    }
-    return list;
-  };
   Json curves;
-  curves.set("step", column(kStep)).set("loss", column(kLoss)).set("lr", column(kLr));
-  curves.set("grad_norm", column(kGradNorm)).set("evaluated", evaluated(kStep));
-  curves.set("validation_loss", evaluated(kValLoss));
-  curves.set("validation_accuracy", evaluated(kValAccuracy));
-  curves.set("validation_exact", evaluated(kValExact));
+  curves.set("step", column(rows, kStep))
+      .set("loss", column(rows, kLoss))
+      .set("lr", column(rows, kLr));
+  curves.set("grad_norm", column(rows, kGradNorm)).set("evaluated", column(evaluated, kStep));
+  curves.set("validation_loss", column(evaluated, kValLoss));
+  curves.set("validation_accuracy", column(evaluated, kValAccuracy));
+  curves.set("validation_exact", column(evaluated, kValExact));
   return to_string(curves);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/access.hpp"
+#include "report/film_file.hpp"
 #include "report/samples.hpp"
 
 namespace tapehead::report {
@@ -156,6 +157,8 @@ void Film::describe(const StackResult& inside) {
       }
     }
   }
+  // Frames of another model, or of other positions, cannot be shown with these.
+  if (!earlier_maps_.is_null() && to_string(earlier_maps_) != to_string(maps_)) frames_.clear();
 }
 
 void Film::add(std::int64_t step, const Model& model, const Params& params,
@@ -226,25 +229,14 @@ void Film::keep(Frame frame) {
 }
 
 void Film::restore(std::string_view json, std::int64_t step) {
-  Json film;
-  try {
-    film = detail::parse_json(json);
-  } catch (const Error&) {
-    return;
-  }
-  const Json* frames = film.find("frames");
-  const Json* every = film.find("every");
-  if (frames == nullptr || frames->get<Json::Array>() == nullptr || every == nullptr) return;
-  if (every->natural() == nullptr || *every->natural() < 1) return;
-  every_ = *every->natural();
-  for (const Json& frame : *frames->get<Json::Array>()) {
-    const Json* index = frame.find("index");
-    const Json* at = frame.find("step");
-    if (index == nullptr || at == nullptr || index->natural() == nullptr ||
-        at->natural() == nullptr || *at->natural() > step)
-      continue;
-    frames_.push_back({*index->natural(), frame});
-    next_ = *index->natural() + 1;
+  const std::optional<Json> film = read_film(json);
+  if (!film) return;
+  every_ = *film->find("every")->natural();
+  earlier_maps_ = *film->find("maps");
+  for (const Json& frame : *film->find("frames")->get<Json::Array>()) {
+    if (*frame.find("step")->natural() > step) break;
+    next_ = *frame.find("index")->natural() + 1;
+    frames_.push_back({next_ - 1, frame});
   }
 }
 

@@ -19,8 +19,8 @@ class Film {
  public:
   // The probes are the first sequences of the split.
   Film(const Task& task, const Sequences& split);
-  // Goes on with the frames that an earlier film of this run has up to `step`. What is no film is
-  // passed over: the run goes on without its early frames.
+  // Goes on with the frames that an earlier film of this run has up to `step`. Text that is no film
+  // of such a model is passed over: the run goes on without its early frames.
   void restore(std::string_view json, std::int64_t step);
   // A frame after `step`. `norms` are those of the parameters in order, none when not known.
   void add(std::int64_t step, const Model& model, const Params& params,
@@ -44,6 +44,7 @@ class Film {
   std::int64_t shown_ = 0;      // probes
   std::int64_t positions_ = 0;  // of each, at most
   detail::Json maps_;
+  detail::Json earlier_maps_;  // of a film that was restored
   detail::Json heads_;
   std::int64_t bytes_ = 0;  // of a frame's maps
   std::int64_t next_ = 0;

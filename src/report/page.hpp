@@ -23,8 +23,8 @@ struct PageInputs {
 // f64. Looks at test sequences, or validation ones where there is no test split.
 [[nodiscard]] std::string html_report(const PageInputs& inputs);
 
-// Columns of metrics.csv: at most `most` rows, each the mean of neighbouring rows; a row with an
-// evaluation gives a point of its own to the validation curves.
+// Columns of metrics.csv: at most `most` points, each the mean of neighbouring rows; those with an
+// evaluation once more, for the validation curves.
 //   {"step": [...], "loss", "lr", "grad_norm", "evaluated": [...], "validation_loss",
 //    "validation_accuracy", "validation_exact"}
 [[nodiscard]] std::string curves_json(std::string_view metrics, std::int64_t most);

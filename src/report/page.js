@@ -116,7 +116,7 @@ function facts() {
   const result = data.result || {};
   if (typeof result.test_accuracy === "number") {
     rows.push([make("b", {}, "test"), `${(100 * result.test_accuracy).toFixed(4)}% of tokens, ` +
-      `${(100 * result.test_exact).toFixed(2)}% of sequences, loss ${short(result.test_loss)}`]);
+      `${short(100 * result.test_exact)}% of sequences, loss ${short(result.test_loss)}`]);
   }
   if (typeof result.seconds === "number") {
     rows.push([make("b", {}, "time"), `${result.steps} steps in ${result.seconds.toFixed(2)} s`]);
@@ -140,8 +140,8 @@ function curves() {
 }
 
 function norms() {
-  const frames = (data.film && data.film.frames || []).filter((f) => f.norms.length > 0);
-  if (frames.length < 2) return;
+  const frames = data.film ? data.film.frames : [];
+  if (frames.length < 2 || frames[0].groups.length === 0) return;
   section("Layers");
   const grid = make("div", { class: "grid" });
   main.append(grid);
@@ -160,7 +160,7 @@ function bytes(text) {
 
 function attention() {
   const film = data.film;
-  if (!film || !film.frames || film.frames.length === 0) return;
+  if (!film) return;
   const thinned = [];
   if (film.every > 1) thinned.push(`every ${film.every}th evaluation`);
   if (film.positions < film.of) thinned.push(`the first ${film.positions} of ${film.of} positions`);
@@ -261,6 +261,7 @@ function samples() {
 function gradients() {
   const g = data.gradcheck;
   if (!g) return;
+  if (typeof g === "string") { section("Gradients", g); return; }
   section("Gradients", `${g.status}: worst error ${short(g.worst)} of the largest gradient, ${g.compared} random ` +
     `directions compared with differences in f64, ${g.evaluations} evaluations, ${g.seconds.toFixed(2)} s.`);
   const fold = make("details", {}, make("summary", {}, "every parameter"));

@@ -24,8 +24,11 @@ std::string padded(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::string shown(const std::string& symbol) {
+  constexpr int kMost = 32;  // a class may have any name
   std::string text;
+  int count = 0;
   for (std::size_t at = 0; at < symbol.size();) {
+    if (count++ == kMost) return text + "\u2026";
     const detail::CodePoint point = detail::code_point_at(symbol, at);
     if (point.bytes == 0 || point.value < 0x20 || (point.value >= 0x7F && point.value < 0xA0)) {
       text += point.value == U'\n' && point.bytes == 1 ? "\u21B5" : "\u00B7";

@@ -8,7 +8,7 @@
 namespace tapehead::report {
 
 // A symbol on one line of text: a line break is shown as an arrow, other control characters and
-// bytes that are no text as a dot.
+// bytes that are no text as a dot; a long one is cut after 32 characters.
 [[nodiscard]] std::string shown(const std::string& symbol);
 
 // Ids written with the vocabulary's symbols, cut with "..." after `most`.

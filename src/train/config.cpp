@@ -1,5 +1,6 @@
 // A run's settings: defaults by task, as JSON and back. One list of members serves writing, reading
 // and comparing, so that none of them can forget one.
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -113,8 +114,19 @@ class Reader {
     if (json_ == nullptr) fail<ValueError>(fmt::format("config: '{}' is missing", part));
   }
 
+  // What is there and was not asked for is a setting of another version, or misspelt.
+  void finish() const {
+    const auto* members = json_->get<Json::Object>();
+    if (members == nullptr) fail<ValueError>(fmt::format("config: '{}' is no object", part_));
+    for (const Json::Member& member : *members) {
+      if (std::find(known_.begin(), known_.end(), member.name) == known_.end())
+        bad(member.name.c_str(), "unknown");
+    }
+  }
+
   template <class T>
   void operator()(const char* name, T& to) {
+    known_.emplace_back(name);
     const Json* value = json_->find(name);
     if (value == nullptr) bad(name, "missing");
     if constexpr (std::is_enum_v<T>) {
@@ -124,6 +136,7 @@ class Reader {
       to = value->is_null() ? std::nullopt : std::optional(as<std::int64_t>(*value, name));
     } else if constexpr (std::is_same_v<T, std::uint64_t>) {
       const auto* large = value->get<std::uint64_t>();
+      if (large == nullptr && as<std::int64_t>(*value, name) < 0) bad(name, "negative");
       to = large != nullptr ? *large : static_cast<T>(as<std::int64_t>(*value, name));
     } else if constexpr (std::is_same_v<T, double>) {
       const auto* whole = value->get<std::int64_t>();
@@ -142,12 +155,13 @@ class Reader {
     if (found == nullptr) bad(name, "of another type");
     return *found;
   }
-  [[noreturn]] void bad(const char* name, const char* what) {
+  [[noreturn]] void bad(const char* name, const char* what) const {
     fail<ValueError>(fmt::format("config: {}.{} is {}", part_, name, what));
   }
 
   const char* part_;
   const Json* json_;
+  std::vector<std::string> known_;
 };
 
 Json json_of(const RunConfig& config) {
@@ -174,6 +188,7 @@ RunConfig config_from_json(std::string_view text) {
   visit_task(task, config);
   visit_model(model, config.model);
   visit_fit(training, config.fit);
+  for (const Reader* part : {&task, &model, &training}) part->finish();
   return config;
 }
 
@@ -204,7 +219,7 @@ void change_setting(RunConfig& config, std::string_view name, std::string_view v
       found.push_back(full);
       Json to = std::string(value);
       try {
-        to = detail::parse_json(value);
+        if (const Json parsed = detail::parse_json(value); !parsed.is_null()) to = parsed;
       } catch (const ValueError&) {  // a word
       }
       members.set(member.name, std::move(to));
@@ -219,7 +234,11 @@ void change_setting(RunConfig& config, std::string_view name, std::string_view v
   if (found.size() > 1)
     fail<ValueError>(
         fmt::format("'{}' is more than one setting: {}", name, fmt::join(found, ", ")));
-  config = config_from_json(to_string(changed));
+  try {
+    config = config_from_json(to_string(changed));
+  } catch (const ValueError& error) {
+    fail<ValueError>(fmt::format("'{}' is no value for {} ({})", value, name, error.what()));
+  }
 }
 
 }  // namespace tapehead

@@ -36,6 +36,8 @@ Any build(const Scope& scope, const ModelConfig& config) {
                                   .scaled_input = config.scaled,
                                   .stack = config.stack});
   }
+  if (config.tied)
+    detail::fail<ValueError>("tied: an encoder reads and answers with tables of its own");
   return EncoderModel(scope, {.symbols = config.symbols,
                               .classes = config.classes,
                               .positions = config.positions,

@@ -78,6 +78,12 @@ std::int64_t step_count(const FitOptions& options, std::int64_t sequences) {
   return steps;
 }
 
+void shorten_warmup(FitOptions& options, std::int64_t sequences) {
+  FitOptions without = options;
+  without.warmup = 0;
+  options.warmup = std::min(options.warmup, step_count(without, sequences));
+}
+
 double learning_rate(const FitOptions& options, std::int64_t step, std::int64_t steps,
                      std::int64_t tokens) {
   if (tokens < options.warmup_tokens) {

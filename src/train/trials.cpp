@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -19,6 +20,11 @@ using detail::median;
 
 std::vector<RunConfig> with_seeds(const RunConfig& config, std::int64_t count) {
   if (count < 1) fail<ValueError>(fmt::format("with_seeds: needs at least 1 seed, got {}", count));
+  if (static_cast<std::uint64_t>(count - 1) >
+      std::numeric_limits<std::uint64_t>::max() - config.fit.seed) {
+    fail<ValueError>(fmt::format("with_seeds: {} seeds from {} on are more than there are", count,
+                                 config.fit.seed));
+  }
   std::vector<RunConfig> configs;
   for (std::int64_t i = 0; i < count; ++i) {
     configs.push_back(config);
@@ -30,23 +36,25 @@ std::vector<RunConfig> with_seeds(const RunConfig& config, std::int64_t count) {
 namespace {
 
 Trial one_trial(const RunConfig& given, const TrialOptions& options) {
-  Trial trial{given, {}, {}, 0, ""};
-  const Loaded problem = load(trial.config);
-  Params params(trial.config.fit.seed);
-  const Model model(params, trial.config.model);
-  FitOptions fit_options = trial.config.fit;
-  fit_options.threads = 0;
-  fit_options.stop = options.stop;
-  FitCallbacks callbacks;
-  callbacks.step = [&](const StepReport& report) {
-    if (report.validation == nullptr) return;
-    trial.steps.push_back(report.step);
-    if (trial.solved_at == 0 && report.validation->accuracy() >= options.solved)
-      trial.solved_at = report.step;
-  };
+  Trial trial;
+  trial.config = given;
+  trial.begun = true;
   try {
+    const Loaded problem = load(trial.config);
+    Params params(trial.config.fit.seed);
+    const Model model(params, trial.config.model);
+    FitOptions fit_options = trial.config.fit;
+    fit_options.threads = 0;
+    fit_options.stop = options.stop;
+    FitCallbacks callbacks;
+    callbacks.step = [&](const StepReport& report) {
+      if (report.validation == nullptr) return;
+      trial.steps.push_back(report.step);
+      if (trial.solved_at == 0 && report.validation->accuracy() >= options.solved)
+        trial.solved_at = report.step;
+    };
     trial.result = fit(params, std::cref(model), problem.data, fit_options, callbacks);
-  } catch (const NonFiniteError& error) {
+  } catch (const Error& error) {
     trial.error = error.what();
     trial.solved_at = 0;
   }
@@ -73,10 +81,13 @@ std::vector<Trial> run_trials(const std::vector<RunConfig>& configs, const Trial
     fail<ValueError>(fmt::format("run_trials: solved is an accuracy above 0, at most 1, got {}",
                                  options.solved));
   }
+  const auto stopped = [&] { return options.stop != nullptr && options.stop->load() != 0; };
   std::vector<std::function<void()>> checks;
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    if (i == 0 || !only_seeds_differ(configs[i - 1], configs[i]))
-      checks.emplace_back([&config = configs[i]] { check(config); });
+    if (i > 0 && only_seeds_differ(configs[i - 1], configs[i])) continue;
+    checks.emplace_back([&stopped, &config = configs[i]] {
+      if (!stopped()) check(config);
+    });
   }
   detail::run_jobs(checks, options.threads);
 
@@ -84,7 +95,9 @@ std::vector<Trial> run_trials(const std::vector<RunConfig>& configs, const Trial
   std::mutex mutex;
   std::vector<std::function<void()>> jobs;
   for (std::size_t i = 0; i < configs.size(); ++i) {
+    trials[i].config = configs[i];
     jobs.emplace_back([&, i] {
+      if (stopped()) return;
       trials[i] = one_trial(configs[i], options);
       const std::lock_guard<std::mutex> lock(mutex);
       if (options.done) options.done(i, trials[i]);
@@ -99,11 +112,14 @@ TrialSummary summary(std::span<const Trial> trials) {
   all.trials = std::ssize(trials);
   std::vector<double> steps;
   std::vector<double> losses;
-  std::size_t evaluations = trials.empty() ? 0 : trials[0].result.validation.size();
+  std::vector<const std::vector<Evaluation>*> evaluations;
   for (const Trial& trial : trials) {
+    if (!trial.error.empty()) ++all.failed;
+    if (!trial.begun || trial.result.stopped) ++all.unfinished;
     if (trial.solved_at > 0) steps.push_back(static_cast<double>(trial.solved_at));
-    if (!trial.result.validation.empty()) losses.push_back(trial.result.validation.back().loss);
-    evaluations = std::min(evaluations, trial.result.validation.size());
+    if (!trial.finished() || trial.result.validation.empty()) continue;
+    losses.push_back(trial.result.validation.back().loss);
+    evaluations.push_back(&trial.result.validation);
   }
   all.solved = std::ssize(steps);
   if (!steps.empty()) {
@@ -111,22 +127,33 @@ TrialSummary summary(std::span<const Trial> trials) {
     all.fewest = std::llround(*std::min_element(steps.begin(), steps.end()));
     all.most = std::llround(*std::max_element(steps.begin(), steps.end()));
   }
-  all.loss = median(losses);
-  for (std::size_t e = 0; e < evaluations; ++e) {
+  const auto at = [&](std::size_t e) {
     std::vector<double> accuracies;
-    for (const Trial& trial : trials) accuracies.push_back(trial.result.validation[e].accuracy());
-    all.curve.push_back(median(accuracies));
-  }
-  all.accuracy = all.curve.empty() ? 0 : all.curve.back();
+    for (const std::vector<Evaluation>* one : evaluations) {
+      if (e < one->size()) accuracies.push_back((*one)[e].accuracy());
+    }
+    return accuracies;
+  };
+  for (std::size_t e = 0; !evaluations.empty() && at(e).size() == evaluations.size(); ++e)
+    all.curve.push_back(median(at(e)));
+  constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+  all.loss = losses.empty() ? kNothing : median(losses);
+  std::vector<double> last;
+  for (const std::vector<Evaluation>* one : evaluations) last.push_back(one->back().accuracy());
+  all.accuracy = last.empty() ? kNothing : median(last);
   return all;
 }
 
 std::string to_string(const TrialSummary& s) {
   using report::thousands;
   std::string text = fmt::format("solved {}/{}", s.solved, s.trials);
-  if (s.solved == 0) return text;
-  return text + fmt::format(", median {} steps [{}-{}]", thousands(s.median), thousands(s.fewest),
-                            thousands(s.most));
+  if (s.solved > 0) {
+    text += fmt::format(", median {} steps [{}-{}]", thousands(s.median), thousands(s.fewest),
+                        thousands(s.most));
+  }
+  if (s.failed > 0) text += fmt::format(", {} failed", thousands(s.failed));
+  if (s.unfinished > 0) text += fmt::format(", {} not finished", thousands(s.unfinished));
+  return text;
 }
 
 }  // namespace tapehead

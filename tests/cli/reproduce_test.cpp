@@ -55,6 +55,6 @@ TEST_CASE("reproduce refuses what cannot be in one sentence", "[cli]") {
   refused({"reverse", "shakespeare", "--data", "none"}, "there is no file 'none'");
   refused({"microgpt", "--data", folder.path().string()}, "names.txt is wanted");
   refused({"reverse", "--seeds", "0"}, "--seeds must be at least 1");
-  refused({"reverse", "--all"}, "name some, or say --all");
+  refused({"reverse", "--all"}, "name some, or say --all, not both");
   refused({"reverse", "--threads", "-1"}, "threads");
 }

@@ -1,5 +1,6 @@
 // resume, eval, generate, compare and inspect on small runs, and how they refuse what cannot be.
 #include <csignal>
+#include <fstream>
 
 #include <tapehead/io.hpp>
 
@@ -232,7 +233,17 @@ TEST_CASE("seeds side by side and settings crossed with them give one table") {
                                                 {"--seeds", "2", "--solved", "0"},
                                                 {"--solved", "0.5"},
                                                 {"--seeds", "2", "--out", "many"},
-                                                {"--sweep", "heads=3"}}) {
+                                                {"--sweep", "heads=3"},
+                                                {"--sweep", "kind=encoder,classifier"},
+                                                {"--sweep", "max_length=2"},
+                                                {"--sweep", "depth=3"},
+                                                {"--sweep", "name=dates,copy"},
+                                                {"--sweep", "seed=0,1"},
+                                                {"--sweep", "lr=1,1"},
+                                                {"--sweep", "lr=1", "--sweep", "lr=2"},
+                                                {"--seeds", "1000000000"},
+                                                {"--sweep", "lr=1e-3,"},
+                                                {"--sweep", "lr=null"}}) {
     const Result result = many(wrong);
     CHECK(result.status == 2);
     CHECK(result.out.empty());
@@ -251,4 +262,43 @@ TEST_CASE("a run's settings can be fed back") {
   CHECK(other.status == 2);
   CHECK_THAT(other.err, ContainsSubstring("is of task dates"));
   CHECK(run_in(folder, {"train", "dates", "--config", "none.json"}).status == 2);
+}
+
+TEST_CASE("runs that explode are told from runs that learn") {
+  const TemporaryFolder folder;
+  const Result mixed =
+      run_in(folder, small({"--sweep", "lr=1e30,1e-3", "--clip", "inf", "--json"}));
+  CHECK(mixed.status == 0);
+  const Json object = parse_json(mixed.out);
+  const auto& settings = *object.find("settings")->get<Json::Array>();
+  CHECK(*settings[0].find("failed")->natural() == 1);
+  CHECK(settings[0].find("validation_loss")->is_null());
+  CHECK(settings[0].find("median_steps")->is_null());
+  CHECK(*settings[1].find("failed")->natural() == 0);
+  CHECK_FALSE(settings[1].find("validation_loss")->is_null());
+  CHECK_THAT(mixed.err, ContainsSubstring("nothing finished"));
+  CHECK(run_in(folder, small({"--seeds", "2", "--lr", "1e30", "--clip", "inf"})).status == 1);
+  // A warm-up that was not asked for is shortened for each setting.
+  CHECK(run_in(folder, small({"--sweep", "steps=2,4"})).status == 2);  // --warmup 5 was
+  CHECK(run_in(folder, {"train", "reverse", "--sweep", "steps=1,2", "--train-sequences", "300",
+                        "--test-sequences", "9", "--validation-sequences", "9"})
+            .status == 0);
+}
+
+TEST_CASE("a run on a file can be looked at from another folder") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "text.txt") << std::string(40, 'a') + "\n" + std::string(900, 'b');
+  REQUIRE(
+      run_in(folder, {"train",   "text", "--data",   "text.txt", "--length", "8", "--width",  "8",
+                      "--heads", "1",    "--layers", "1",        "--steps",  "3", "--warmup", "1",
+                      "--batch", "4",    "--out",    "r"})
+          .status == 0);
+  const std::filesystem::path other = folder / "other";
+  std::filesystem::create_directory(other);
+  const auto there = [&](std::vector<std::string> arguments) {
+    return run(Launch{.arguments = std::move(arguments), .folder = other}).status;
+  };
+  CHECK(there({"report", "../r"}) == 1);
+  CHECK(there({"report", "../r", "--data", "../text.txt"}) == 0);
+  CHECK(there({"eval", "../r", "--data", "../text.txt"}) == 0);
 }

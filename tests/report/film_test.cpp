@@ -3,7 +3,9 @@
 
 #include "io/json.hpp"
 #include "report/film.hpp"
+#include "report/film_file.hpp"
 #include "report/page.hpp"
+#include "report/samples.hpp"
 #include "support/catch.hpp"
 
 using namespace tapehead;
@@ -124,20 +126,67 @@ TEST_CASE("a film that is restored goes on as if it had never been put away") {
   for (std::int64_t step = 91; step <= 150; ++step)
     second.add(step, *small.model, small.params, {});
   CHECK(second.json() == whole.json());
+}
 
-  report::Film broken = small.film();
-  for (const char* text : {"", "{", "[]", R"({"every": 0, "frames": []})",
-                           R"({"every": 1, "frames": [1, {"index": -1, "step": 2}]})"}) {
-    broken.restore(text, 90);
+TEST_CASE("a film that does not fit is passed over") {
+  const Small small;
+  report::Film film = small.film();
+  for (std::int64_t step = 1; step <= 3; ++step) film.add(step, *small.model, small.params, {});
+  const std::string text = film.json();
+  REQUIRE(report::read_film(text));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const std::size_t at = changed.find(from);
+    REQUIRE(at != std::string::npos);
+    return changed.replace(at, from.size(), to);
+  };
+  CHECK(report::read_film(with("\"step\":3", "\"step\":9")));
+  const std::vector<std::string> broken{"",
+                                        "{",
+                                        "[]",
+                                        "null",
+                                        with("\"frames\"", "\"frame\""),
+                                        with("\"probes\"", "\"probe\""),
+                                        with("\"maps\"", "\"map\""),
+                                        with("\"heads\"", "\"head\""),
+                                        with("\"scores\"", "\"score\""),
+                                        with("\"norms\"", "\"norm\""),
+                                        with("\"groups\"", "\"group\""),
+                                        with("\"rows\":6", "\"rows\":0"),
+                                        with("\"rows\":6", "\"rows\":100000"),
+                                        with("\"columns\":6", "\"columns\":5"),
+                                        with("\"step\":3", "\"step\":1e308"),
+                                        with("\"step\":3", "\"step\":\"a\""),
+                                        with("\"step\":3", "\"step\":2"),
+                                        with("\"step\":3", "\"step\":-1"),
+                                        with("\"every\":1", "\"every\":0"),
+                                        with("\"every\":1", "\"every\":4611686018427387904"),
+                                        with("\"index\":2", "\"index\":9223372036854775807"),
+                                        with("\"index\":2", "\"index\":1"),
+                                        with("\"probe\":0", "\"probe\":3"),
+                                        with("\"norms\":[]", "\"norms\":[[1,2,3]]"),
+                                        with("\"cross\":false", "\"cross\":0"),
+                                        text + std::string(1'000'000, ' ')};
+  for (const std::string& one : broken) {
+    INFO(one.substr(0, 100));
+    CHECK_FALSE(report::read_film(one));
+    report::Film next = small.film();
+    next.restore(one, 90);
+    next.add(7, *small.model, small.params, {});
+    CHECK(steps_of(parse_json(next.json())) == std::vector<std::int64_t>{7});
   }
-  broken.add(1, *small.model, small.params, {});
-  CHECK(steps_of(parse_json(broken.json())) == std::vector<std::int64_t>{1});
+  // One of a larger model, whose frames hold other maps.
+  const Small large(6, 3);
+  report::Film other = large.film();
+  other.restore(text, 90);
+  other.add(7, *large.model, large.params, {});
+  CHECK(steps_of(parse_json(other.json())) == std::vector<std::int64_t>{7});
 }
 
 TEST_CASE("large models keep within the budget by fewer probes and positions") {
   const Small large(64, 4, 8);
   report::Film film = large.film();
-  for (std::int64_t step = 1; step <= 40; ++step) film.add(step, *large.model, large.params, {});
+  for (std::int64_t step = 1; step <= 14; ++step) film.add(step, *large.model, large.params, {});
   const Json json = parse_json(film.json());
   CHECK(json.find("probes")->get<Json::Array>()->size() == 1);
   CHECK(*json.find("positions")->natural() < 48);
@@ -145,6 +194,20 @@ TEST_CASE("large models keep within the budget by fewer probes and positions") {
   const std::string page = report::html_report(
       {large.config, large.problem, large.params, *large.model, "", "", film.json()});
   CHECK(page.size() < 1'000'000);
+  CHECK_THAT(page, ContainsSubstring("left out, as it would take long"));
+}
+
+TEST_CASE("many evaluations and long names do not make the page large") {
+  Small small;
+  small.problem.task.outputs =
+      Vocabulary({std::string(100'000, 'x'), "1", "2", "3", "4", "5", "6", "7", "8", "9"});
+  std::string metrics = "step\n";
+  for (int step = 1; step <= 50'000; ++step)
+    metrics += std::to_string(step) + ",1,1,1,1,1,1.5,0.5,0.25\n";
+  const std::string page = report::html_report(
+      {small.config, small.problem, small.params, *small.model, metrics, "", ""});
+  CHECK(page.size() < 200'000);
+  CHECK(report::shown(std::string(40, 'x')) == std::string(32, 'x') + "\u2026");
 }
 
 TEST_CASE("curves are means of neighbouring rows, and every evaluation") {

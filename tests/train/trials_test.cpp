@@ -39,6 +39,7 @@ std::uint64_t alone(RunConfig config) {
 
 Trial made_up(std::int64_t solved_at, std::vector<double> accuracies, double loss) {
   Trial trial;
+  trial.begun = true;
   trial.solved_at = solved_at;
   for (const double accuracy : accuracies) {
     trial.result.validation.push_back(
@@ -98,6 +99,10 @@ TEST_CASE("what one trial would refuse is known before any begins") {
   CHECK_THROWS_AS(run_trials({}, {.solved = 0}), ValueError);
   CHECK_THROWS_AS(run_trials({}, {.solved = 1.5}), ValueError);
   CHECK_THROWS_AS(with_seeds(tiny(), 0), ValueError);
+  RunConfig last = tiny();
+  last.fit.seed = std::numeric_limits<std::uint64_t>::max();
+  CHECK(with_seeds(last, 1).size() == 1);
+  CHECK_THROWS_AS(with_seeds(last, 2), ValueError);
 }
 
 TEST_CASE("a summary has medians, range and curve") {
@@ -110,9 +115,32 @@ TEST_CASE("a summary has medians, range and curve") {
   REQUIRE(s.curve.size() == 2);
   CHECK(s.curve[0] == Approx(0.3).epsilon(1e-15));
   CHECK(s.curve[1] == Approx(0.7).epsilon(1e-15));
-  CHECK(s.accuracy == s.curve[1]);
+  CHECK(s.accuracy == 0.75);  // of 1, 0.3, 1 and 0.5, each at its end
   CHECK(to_string(s) == "solved 3/4, median 300 steps [100-2,000]");
-  CHECK(to_string(summary(std::vector<Trial>{made_up(0, {}, 1)})) == "solved 0/1");
+}
+
+TEST_CASE("what failed or was stopped is counted and in no median") {
+  std::vector<Trial> trials{made_up(100, {0.5, 1.0}, 2), made_up(0, {0.1}, 9),
+                            made_up(0, {0.1, 0.2}, 9), Trial()};
+  trials[1].error = "the loss is nan";
+  trials[2].result.stopped = true;
+  const TrialSummary s = summary(trials);
+  CHECK((s.failed == 1 && s.unfinished == 2 && s.solved == 1));
+  CHECK(s.loss == 2);
+  CHECK(s.curve == std::vector<double>{0.5, 1.0});
+  CHECK(to_string(s) == "solved 1/4, median 100 steps [100-100], 1 failed, 2 not finished");
+  const TrialSummary none = summary(std::span(trials).subspan(1));
+  CHECK(std::isnan(none.loss));
+  CHECK(std::isnan(none.accuracy));
+  CHECK(none.curve.empty());
+  CHECK(to_string(none) == "solved 0/3, 1 failed, 2 not finished");
+}
+
+TEST_CASE("once it is told to stop, no further trial begins") {
+  const std::atomic<int> stop{2};
+  const std::vector<Trial> trials = run_trials(with_seeds(tiny(), 3), {.stop = &stop});
+  for (const Trial& trial : trials) CHECK_FALSE(trial.begun);
+  CHECK(trials[2].config.fit.seed == 5);
 }
 
 TEST_CASE("the median is the middle, or half way between the two of it") {
@@ -132,6 +160,10 @@ TEST_CASE("a setting is changed by the name it has in config.json") {
   CHECK(config.model.symbols == 7);
   change_setting(config, "tied", "true");
   CHECK(config.model.tied);
+  CHECK_THROWS_WITH(change_setting(config, "seed", "-1"), ContainsSubstring("train.seed"));
+  CHECK_THROWS_WITH(change_setting(config, "lr", "null"), ContainsSubstring("'null' is no value"));
+  CHECK_THROWS_WITH(change_setting(config, "lr", "abc"),
+                    ContainsSubstring("'abc' is no value for lr"));
   CHECK(config.fit.seed == 3);
   CHECK_THROWS_WITH(change_setting(config, "lrr", "1"), ContainsSubstring("did you mean 'lr'"));
   CHECK_THROWS_WITH(change_setting(config, "symbols", "1"),
