@@ -155,7 +155,8 @@ std::vector<Edge> edges_of(const Checker& checker) {
 
 GradientHook plant(const Edge& edge, std::vector<Tensor> gradients) {
   const auto calls = std::make_shared<std::size_t>(0);
-  return [=, node = edge.node, input = edge.input](const GradientCall& call) {
+  return [calls, gradients = std::move(gradients), node = edge.node,
+          input = edge.input](const GradientCall& call) {
     if (call.node != node || call.input != input) return call.input_gradient;
     return gradients[(*calls)++ % gradients.size()];
   };

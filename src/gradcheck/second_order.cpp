@@ -94,7 +94,7 @@ GradcheckReport check(const TensorFunction& function, const Tensors& inputs, Par
   detail::CheckedFunction checked;
   checked.plain = [&](const Tensors& x) { return pullback.plain(x); };
   checked.recorded = [&](Tape& tape, const Tensors& x) { return pullback.on(tape, x); };
-  return detail::Checker(std::move(checked), std::move(in), params, std::move(options)).run();
+  return detail::Checker(std::move(checked), in, params, std::move(options)).run();
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ fs::path data_file(const Reproduction& reproduction, const fs::path& given) {
         reproduction.name, reproduction.data));
   }
   std::error_code error;
-  const fs::path path = fs::is_directory(given, error) ? given / known->name : given;
+  fs::path path = fs::is_directory(given, error) ? given / known->name : given;
   if (!fs::is_regular_file(path, error)) {
     fail<ValueError>(fmt::format("{}: there is no file '{}'; {} is wanted: see data/README.md",
                                  reproduction.name, path.string(), known->name));
