@@ -13,7 +13,7 @@ using th::Tensor;
 
 // `mask` holds numbers: 0 blocks. Arguments in the article's order.
 th::MultiHeadResult by_hand(const th::HeadwiseAttention& m, Tensor values, Tensor keys,
-                            Tensor query, const Tensor& mask) {
+                            const Tensor& query, const Tensor& mask) {
   const std::int64_t N = query.dim(0), D = query.dim(2), H = m.heads, d = D / H;
 
   // Split the width into heads and send every head through the same small projection, without bias.

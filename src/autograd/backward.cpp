@@ -236,7 +236,7 @@ class Backward {
   }
 
   // On a differentiable tape the sum of two gradients is itself an operation with a gradient.
-  void sum(Tensor& total, Tensor gradient) const {
+  void sum(Tensor& total, const Tensor& gradient) const {
     if (!state_.options.differentiable) return detail::accumulate(total, gradient);
     total = detail::recorded_sum(total, gradient);
   }

@@ -126,7 +126,8 @@ std::vector<unsigned char> Gradients::reached_mask(const Params& params) const {
 }
 
 Gradients& Gradients::operator+=(const Gradients& added) {
-  const Gradients other = added;  // also when it is *this
+  // A copy, as `added` may be *this.
+  const Gradients other = added;  // NOLINT(performance-unnecessary-copy-initialization)
   for (const State::OfStore& theirs : other.seen().stores) {
     State::OfStore& ours = own().of(theirs.store);
     if (theirs.flat.defined() && (ours.flat.defined() || ours.recorded.empty())) {

@@ -33,7 +33,7 @@ namespace {
 // What the hook makes of the output, which must stay of its kind.
 Tensor replaced(const Tape::State& tape, const char* op, const Tensor& output) {
   const Tensor plain = detail::TensorAccess::placed(output, 0, -1);
-  const Tensor y = tape.options.output_hook({op, static_cast<int>(tape.nodes.size()) - 1, plain});
+  Tensor y = tape.options.output_hook({op, static_cast<int>(tape.nodes.size()) - 1, plain});
   if (!y.defined() || y.shape() != plain.shape() || y.dtype() != plain.dtype()) {
     detail::fail<TapeError>(fmt::format("{}: the output hook must return a {}{}", op,
                                         name_of(plain.dtype()), to_string(plain.shape())));

@@ -31,7 +31,7 @@ void move_from_special_values(Params& params);
 
 // A module by `make(scope)`, called by `call(module, inputs)` on normal inputs of these shapes.
 template <class Make, class Call>
-ModuleCase sized_case(const Sizes& s, std::vector<Shape> inputs, Make make, Call call) {
+ModuleCase sized_case(const Sizes& s, const std::vector<Shape>& inputs, Make make, Call call) {
   std::string name = fmt::format("batch {}, time {}, width {}, {} head{}, mask {}", s.batch, s.time,
                                  s.width, s.heads, s.heads == 1 ? "" : "s", s.mask);
   return {std::move(name), [=](Params& params) {

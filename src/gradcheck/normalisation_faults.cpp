@@ -71,7 +71,7 @@ void layer_norm_faults(std::vector<KnownFault>& faults) {
   const TensorFunction function = [](const Tensors& x) {
     return Tensors{layer_norm(x[0], x[1], x[2], kEps)};
   };
-  const auto plant = [&](int i, const char* name, TensorFunction other) {
+  const auto plant = [&](int i, const char* name, const TensorFunction& other) {
     faults.push_back({"layer_norm", i, name, function, in, [=](const Tensor& dy, const Tensor&) {
                         return gradient_of(other, in, dy, static_cast<std::size_t>(i));
                       }});
