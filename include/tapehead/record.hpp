@@ -34,6 +34,7 @@ namespace detail {
 struct Closure {
   void (*call)(void* target, const Tensor& y, const Tensor& dy, std::span<Tensor> gradients);
   void (*destroy)(void* target);
+  void (*copy)(const void* target);  // makes a copy and drops it; nullptr when it cannot be copied
   void* target;
   bool wants_output;
 };
@@ -106,7 +107,15 @@ class Recorder {
                 move_all(f(dy), gradients);
               }
             },
-            [](void* p) { static_cast<G*>(p)->~G(); }, target, kWantsOutput};
+            [](void* p) { static_cast<G*>(p)->~G(); }, copy_of<G>(), target, kWantsOutput};
+  }
+  template <class G>
+  static constexpr auto copy_of() -> void (*)(const void*) {
+    if constexpr (std::is_copy_constructible_v<G>) {
+      return [](const void* p) { [[maybe_unused]] const G copy(*static_cast<const G*>(p)); };
+    } else {
+      return nullptr;
+    }
   }
   template <class F>
   static detail::Closure make_single(F&& f) {

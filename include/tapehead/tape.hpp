@@ -100,6 +100,7 @@ struct NodeInfo {
   std::vector<int> inputs;  // nodes; constants are not listed
   std::string_view module;  // path of the module that recorded it, or ""
   bool keeps_output = false;
+  std::string_view name;  // of a parameter, else ""
   const char* file = "";  // of the call, see call_site.hpp; "" when nobody said it
   int line = 0;
 };
@@ -127,6 +128,12 @@ class Tape {
   [[nodiscard]] std::uint64_t id() const;
   [[nodiscard]] int size() const;  // number of nodes
   [[nodiscard]] NodeInfo node(int index) const;
+  // Bytes of the tensors that the gradient of a node keeps alive, each buffer whole and once; 0
+  // once backward has consumed it. Parameters, which live anyway, are left out, and so is what
+  // gradient functions hold that are no tensors.
+  [[nodiscard]] std::int64_t kept_bytes(int index) const;
+  // The same of all nodes together: a buffer that several keep counts once.
+  [[nodiscard]] std::int64_t kept_bytes() const;
 
   struct State;  // opaque
 
@@ -134,7 +141,8 @@ class Tape {
   State* state_;
 };
 
-// One line per node: index, op, dtype and shape, inputs, module, (file:line of the call).
+// One line per node: index, op, dtype and shape, inputs, bytes kept for its gradient, module or
+// name of the parameter, (file:line of the call); then the bytes kept by all together.
 [[nodiscard]] std::string to_string(const Tape& tape);
 
 // The module path that errors and nodes name while this guard lives; modules open one in their

@@ -165,49 +165,6 @@ bool Tape::differentiable() const { return state_->options.differentiable; }
 std::uint64_t Tape::id() const { return state_->id; }
 int Tape::size() const { return static_cast<int>(state_->nodes.size()); }
 
-NodeInfo Tape::node(int index) const {
-  if (index < 0 || index >= size())
-    fail<IndexError>(fmt::format("tape: node {} of {}", index, size()));
-  const State::Node& node = state_->nodes[static_cast<std::size_t>(index)];
-  NodeInfo info{node.op,
-                node.shape,
-                node.dtype,
-                {},
-                node.module == nullptr ? "" : node.module,
-                node.saved >= 0,
-                node.call.file() == nullptr ? "" : node.call.file(),
-                node.call.line()};
-  for (std::int32_t f = 0; f < node.function_count; ++f) {
-    const State::Function& function =
-        state_->functions[static_cast<std::size_t>(node.first_function + f)];
-    for (std::int32_t e = 0; e < function.edge_count; ++e) {
-      const std::int32_t input = state_->edges[static_cast<std::size_t>(function.first_edge + e)];
-      if (input >= 0) info.inputs.push_back(input);
-    }
-  }
-  return info;
-}
-
-namespace {
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
-}
-}  // namespace
-
-std::string to_string(const Tape& tape) {
-  std::string text;
-  for (int i = 0; i < tape.size(); ++i) {
-    const NodeInfo node = tape.node(i);
-    text += fmt::format("{:5}  {:<18} {:<22} ({})", i, node.op,
-                        fmt::format("{}{}", name_of(node.dtype), to_string(node.shape)),
-                        fmt::join(node.inputs, ", "));
-    if (!node.module.empty()) text += fmt::format("  {}", node.module);
-    if (node.line > 0) text += fmt::format("  ({}:{})", file_name(node.file), node.line);
-    text += '\n';
-  }
-  return text;
-}
-
 InModule::InModule(const char* path)
     : previous_(std::exchange(detail::place().module, path)), outer_(detail::place().call) {}
 InModule::InModule(const char* path, CallSite at) : InModule(path) {

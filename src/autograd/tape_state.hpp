@@ -59,6 +59,8 @@ struct Tape::State {
 
   // `at` counts when no call further out has given its place.
   std::int32_t add_node(const char* op, const Shape& shape, DType dtype, CallSite at);
+  // Buffers that the gradients of nodes first..last-1 keep alive, each once, without parameters'.
+  [[nodiscard]] std::vector<const detail::Block*> kept(std::size_t first, std::size_t last) const;
   std::int32_t leaf(const std::shared_ptr<ParamStore>& store, int index);
   void release(Function& function) noexcept;  // destroys the closure once
   void clear() noexcept;                      // back to an empty tape; memory is kept

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include <tapehead/system.hpp>
 #include <tapehead/tensor.hpp>
@@ -30,11 +31,11 @@ constexpr std::int64_t kSmallest = 64;
 constexpr int kClasses = 1 + kSteps * 57;  // up to 2^63 bytes
 constexpr std::int64_t kSlack = std::int64_t{64} << 20;
 
-Block* new_block(std::int64_t capacity, int size_class) {
+Block* new_block(std::int64_t bytes, std::int64_t capacity, int size_class) {
   const std::size_t total = sizeof(Block) + static_cast<std::size_t>(capacity);
   void* memory = std::aligned_alloc(kAlignment, (total + kAlignment - 1) / kAlignment * kAlignment);
   if (memory == nullptr) throw std::bad_alloc();
-  return new (memory) Block{{1}, capacity, size_class, nullptr};
+  return new (memory) Block{{1}, capacity, bytes, size_class, nullptr};
 }
 
 void delete_block(Block* block) noexcept {
@@ -47,6 +48,8 @@ class Pool;
 // die after the pool of their thread.
 thread_local Pool* t_pool = nullptr;
 thread_local bool t_pool_gone = false;
+
+thread_local CopiedBlocks* t_copied = nullptr;
 
 class Pool {
  public:
@@ -67,13 +70,14 @@ class Pool {
     if (block != nullptr) {
       head = block->next_free;
       block->references.store(1, std::memory_order_relaxed);
+      block->used = bytes;
       info_.cached_bytes -= capacity;
     } else {
       // Shapes that never come back must not pile up: past a quarter more than was ever live at
       // once, start over with empty lists.
       const std::int64_t wanted = info_.live_bytes + info_.cached_bytes + capacity;
       if (wanted > info_.peak_bytes + info_.peak_bytes / 4 + kSlack) release_cached();
-      block = new_block(capacity, size_class);
+      block = new_block(bytes, capacity, size_class);
       ++info_.system_allocations;
     }
     info_.live_bytes += capacity;
@@ -141,7 +145,7 @@ Block* allocate_block(std::int64_t bytes) {
   if (bytes > std::numeric_limits<std::int64_t>::max() / 2) throw std::bad_alloc();
   if (Pool* p = pool(); p != nullptr) return p->take(bytes);
   const int size_class = size_class_of(bytes);
-  return new_block(class_bytes(size_class), size_class);
+  return new_block(bytes, class_bytes(size_class), size_class);
 }
 
 void release_block(Block* block) noexcept {
@@ -152,8 +156,13 @@ void release_block(Block* block) noexcept {
   }
 }
 
+CopiedBlocks::CopiedBlocks() : outer_(std::exchange(t_copied, this)) {}
+CopiedBlocks::~CopiedBlocks() { t_copied = outer_; }
+
 Buffer::Buffer(const Buffer& other) : block_(other.block_) {
-  if (block_ != nullptr) retain(block_);
+  if (block_ == nullptr) return;
+  if (t_copied != nullptr) t_copied->list.push_back(block_);
+  retain(block_);
 }
 
 Buffer::~Buffer() {

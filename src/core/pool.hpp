@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tapehead::detail {
 
@@ -17,12 +18,28 @@ inline constexpr std::size_t kAlignment = 64;  // a cache line, and the widest v
 struct alignas(kAlignment) Block {
   std::atomic<std::int64_t> references;
   std::int64_t capacity;  // usable bytes behind this header
+  std::int64_t used;      // bytes that were asked for
   int size_class;
   Block* next_free;
 
   [[nodiscard]] std::byte* bytes() { return reinterpret_cast<std::byte*>(this) + sizeof(Block); }
 };
 static_assert(sizeof(Block) == kAlignment);
+
+// While one lives, it lists the blocks whose handles are copied on this thread. Copying a closure
+// under it tells what the closure keeps alive.
+class CopiedBlocks {
+ public:
+  CopiedBlocks();
+  ~CopiedBlocks();
+  CopiedBlocks(const CopiedBlocks&) = delete;
+  CopiedBlocks& operator=(const CopiedBlocks&) = delete;
+
+  std::vector<const Block*> list;  // one entry a copy
+
+ private:
+  CopiedBlocks* outer_;
+};
 
 // A block of at least `bytes` (0 is allowed) with one reference. std::bad_alloc when out of memory.
 [[nodiscard]] Block* allocate_block(std::int64_t bytes);

@@ -386,13 +386,18 @@ TEST_CASE("a tape prints its nodes, and errors name the module") {
     CHECK_THROWS_WITH(x * f64({1, 2, 3}),
                       ContainsSubstring("2 is not 3") && ContainsSubstring("\n  in encoder.ffn"));
   }
+  const auto row = [](int node, const char* op, const char* output, const char* inputs, int bytes,
+                      const char* module, int at) {
+    return fmt::format("{:>5}  {:<18} {:<22} {:<14} {:>12}  {}(tape_test.cpp:{})\n", node, op,
+                       output, inputs, bytes, module, at);
+  };
+  // x * x keeps x, twice: one buffer of 2 * 8 bytes.
   CHECK(to_string(tape) ==
-        fmt::format("    0  watched            f64[2]                 ()  (tape_test.cpp:{})\n"
-                    "    1  mul                f64[2]                 (0, 0)  encoder.ffn  "
-                    "(tape_test.cpp:{})\n"
-                    "    2  sum                f64[]                  (1)  encoder.ffn  "
-                    "(tape_test.cpp:{})\n",
-                    line, line + 3, line + 3));
+        " node  op                 output                 inputs           bytes kept  module "
+        "(call)\n" +
+            row(0, "watched", "f64[2]", "()", 0, "", line) +
+            row(1, "mul", "f64[2]", "(0, 0)", 16, "encoder.ffn  ", line + 3) +
+            row(2, "sum", "f64[]", "(1)", 0, "encoder.ffn  ", line + 3) + "16 bytes kept in all\n");
   CHECK_THROWS_AS(tape.node(3), th::IndexError);
 }
 
