@@ -74,11 +74,28 @@ class Recorder {
     return *this;
   }
 
-  operator Tensor() { return std::move(output_); }
+  // What a tape that checks for finite numbers needs to know of the op: that it may rightly give
+  // this infinity out of finite inputs (log: -inf; masked_fill: the value it fills in) ...
+  Recorder& may_give(double infinity) {
+    may_give_ = infinity;
+    return *this;
+  }
+  // ... and that an infinite input may come out with the other sign, as in -x or a * b.
+  Recorder& turns_signs() {
+    turns_signs_ = true;
+    return *this;
+  }
+
+  operator Tensor() {
+    if (observed_) finish();
+    return std::move(output_);
+  }
 
  private:
   bool begin_input(const Tensor& x);  // true when x is on the current tape; TapeError when stale
   void add_edge(const Tensor& x);
+  void see_input(const Tensor& x);
+  void finish();  // both for tapes that check or measure what is recorded
   void add_closure(detail::Closure closure, int edges);
   static void* allocate(std::size_t bytes, std::size_t alignment);  // in the current tape's memory
 
@@ -137,6 +154,10 @@ class Recorder {
   CallSite at_;
   Tensor output_;
   bool recording_;
+  bool observed_ = false;
+  bool turns_signs_ = false;
+  int checked_inputs_ = 0;
+  double may_give_ = 0;
 };
 
 // The place given by an OpCall or a module counts before that of this line.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tapehead/call_site.hpp>
+#include <tapehead/profile.hpp>
 #include <tapehead/record.hpp>
 #include <tapehead/tensor.hpp>
 
@@ -48,6 +49,15 @@ struct TapeOptions {
   // Backward is itself recorded on the tape, so that gradients can be differentiated again; the
   // tape then keeps everything and backward may be called any number of times.
   bool differentiable = false;
+  // The first NaN or infinity throws a NonFiniteError that names the op, its module and line, the
+  // ranges of its inputs and the ops before it: in what ops give as they are recorded, in
+  // parameters when they are first used, in gradients as they arise. NaN is always a fault, and so
+  // is every infinite gradient; +inf is one unless an input of the op had it; -inf is none where an
+  // input was infinite or the op may give it (Recorder::may_give). Each number is read once more,
+  // and the ranges are kept.
+  bool check_finite = false;
+  // Time is taken for Tape::profile(): two readings of the clock an op, and one a node in backward.
+  bool profile = false;
   GradientHook gradient_hook = nullptr;
   // The same for the sum of all that reached a node, before its gradient functions see it: both
   // gradients of the call are that sum, and `input` is -1.
@@ -134,6 +144,13 @@ class Tape {
   [[nodiscard]] std::int64_t kept_bytes(int index) const;
   // The same of all nodes together: a buffer that several keep counts once.
   [[nodiscard]] std::int64_t kept_bytes() const;
+
+  // Time and memory so far, of a tape that was opened with TapeOptions::profile. An op's time
+  // begins with its OpCall, or where the op that was recorded before it inside of the same call
+  // ended; an op without an OpCall counts as outside.
+  [[nodiscard]] Profile profile() const;
+  // The graph for Graphviz: modules are clusters, edges carry shapes, parameters have their names.
+  [[nodiscard]] std::string to_dot() const;
 
   struct State;  // opaque
 

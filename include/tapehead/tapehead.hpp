@@ -14,6 +14,7 @@
 #include <tapehead/ops.hpp>            // the operations
 #include <tapehead/optim.hpp>          // optimisers, clipping, schedules
 #include <tapehead/params.hpp>         // named weights
+#include <tapehead/profile.hpp>        // where time and memory go
 #include <tapehead/python_random.hpp>  // random numbers of Python programs
 #include <tapehead/random.hpp>         // random streams
 #include <tapehead/record.hpp>         // writing ops

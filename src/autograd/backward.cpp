@@ -20,14 +20,35 @@ namespace {
 class Current {
  public:
   explicit Current(State& tape)
-      : tape_(tape.options.differentiable ? &tape : nullptr), previous_(exchange_newest(tape_)) {}
-  ~Current() { exchange_newest(previous_); }
+      : tape_(tape.options.differentiable ? &tape : nullptr), previous_(exchange_newest(tape_)) {
+    detail::place().clock = nullptr;  // gradients are timed node by node, not op by op
+  }
+  ~Current() {
+    exchange_newest(previous_);
+    follow_clock();
+  }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
  private:
   State* tape_;
   State* previous_;
+};
+
+// Tells what is recorded meanwhile whose gradient it belongs to.
+class Walking {
+ public:
+  Walking(State& tape, std::int32_t node) : finite_(tape.finite.get()) {
+    if (finite_ != nullptr) finite_->walking = node;
+  }
+  ~Walking() {
+    if (finite_ != nullptr) finite_->walking = -1;
+  }
+  Walking(const Walking&) = delete;
+  Walking& operator=(const Walking&) = delete;
+
+ private:
+  detail::Finite* finite_;
 };
 
 std::string describe(const State::Node& node) {
@@ -133,6 +154,8 @@ class Backward {
   }
 
   void run() {
+    State::Times* times = state_.times.get();
+    double since = times != nullptr ? detail::seconds_now() : 0;
     const bool keep = state_.options.differentiable;
     for (std::int32_t i = static_cast<std::int32_t>(slots_.size()) - 1; i >= 0; --i) {
       const std::int32_t slot = slots_[static_cast<std::size_t>(i)];
@@ -145,6 +168,11 @@ class Backward {
         show_watched_parameter(i);
         consume(i);
       }
+      if (times == nullptr || slot < 0) continue;
+      const double now = detail::seconds_now();
+      if (times->backward.size() < slots_.size()) times->backward.resize(slots_.size());
+      times->backward[static_cast<std::size_t>(i)] += now - since;
+      times->ended = since = now;
     }
   }
 
@@ -159,6 +187,8 @@ class Backward {
       dy = state_.options.arrival_hook({node.op, index, -1, dy, dy});
       check(node, -1, index, dy);
     }
+    if (state_.finite) detail::check_arrival(state_, index, dy, walked_);
+    const Walking walking(state_, index);
     if (node.watched) result_.watched[{state_.id, index}] = dy;
     if (node.param_store >= 0) {
       auto& of = result_.of(state_.stores[static_cast<std::size_t>(node.param_store)].store);
@@ -185,9 +215,11 @@ class Backward {
           gradient = state_.options.gradient_hook({node.op, index, input, dy, gradient});
         }
         check(node, input, to, gradient);
+        if (state_.finite) detail::check_gradient(state_, index, input, dy, gradient, walked_);
         add(to, std::move(gradient));
       }
     }
+    if (state_.finite) walked_.push_back({index, detail::range_of(dy)});
   }
 
   // The engine, not the op's author, answers for shape and dtype.
@@ -222,6 +254,11 @@ class Backward {
                              }
                            });
     });
+    if (state_.finite && !first) {
+      detail::check_arrival(state_,
+                            state_.stores[static_cast<std::size_t>(node.param_store)].leaves[index],
+                            detail::TensorAccess::view(of.flat, node.shape, offset), walked_);
+    }
   }
 
   // A parameter that was also given to watch(): its gradient is the part of the flat buffer.
@@ -255,12 +292,18 @@ class Backward {
   std::vector<Tensor> pending_;
   std::vector<std::int32_t> free_;
   std::vector<Tensor> returned_;
+  std::vector<detail::Walked> walked_;  // with check_finite
 };
 
 Gradients Tape::backward(std::span<const Tensor> ys, std::span<const Tensor> cotangents) {
   check_start(*state_, ys, cotangents);
   Gradients gradients;
   const Current current(*state_);
+  if (state_->times) {
+    const double before = detail::seconds_now();
+    state_->count_bytes();
+    state_->times->begun += detail::seconds_now() - before;  // not the step's own time
+  }
   Backward walk(*state_, *gradients.state_);
   if (!state_->options.differentiable) state_->spent = true;
   for (std::size_t i = 0; i < ys.size(); ++i) {

@@ -13,9 +13,11 @@ Recorder::Recorder(const char* op, const Tensor& output, CallSite at)
     : op_(op),
       at_(at),
       output_(detail::TensorAccess::placed(output, 0, -1)),
-      recording_(recording_tape() != nullptr) {}
+      recording_(recording_tape() != nullptr),
+      observed_(recording_ && (recording_tape()->finite || recording_tape()->times)) {}
 
 bool Recorder::begin_input(const Tensor& x) {
+  if (observed_ && recording_tape()->finite) see_input(x);
   if (!recording_ || x.tape_id() == 0) return false;
   const Tape::State& tape = *recording_tape();
   if (x.tape_id() != tape.id) {
@@ -63,6 +65,26 @@ void Recorder::add_closure(detail::Closure closure, int edges) {
   if (closure.wants_output && node.saved < 0) {
     node.saved = static_cast<std::int32_t>(tape.saved.size());
     tape.saved.push_back(output_);
+  }
+}
+
+void Recorder::see_input(const Tensor& x) {
+  const Tape::State& tape = *recording_tape();
+  tape.finite->open.push_back(
+      {x.tape_id() == tape.id ? x.node() : -1, x.shape(), x.dtype(), detail::range_of(x)});
+  ++checked_inputs_;
+}
+
+void Recorder::finish() {
+  Tape::State& tape = *recording_tape();
+  const int inputs = std::exchange(checked_inputs_, 0);
+  const bool recorded = output_.tape_id() == tape.id;
+  if (tape.times && recorded) tape.take_time(output_.node());
+  if (!tape.finite) return;
+  if (recorded) {
+    detail::check_output(tape, output_.node(), inputs, output_, {may_give_, turns_signs_});
+  } else {
+    tape.finite->open.resize(tape.finite->open.size() - static_cast<std::size_t>(inputs));
   }
 }
 

@@ -65,6 +65,11 @@ State* recording_tape() {
 
 State* exchange_newest(State* tape) { return std::exchange(t_newest, tape); }
 
+void follow_clock() {
+  State* tape = recording_tape();
+  detail::place().clock = tape != nullptr && tape->times ? &tape->times->clock : nullptr;
+}
+
 const void* this_thread() { return &t_identity; }
 
 std::int32_t State::add_node(const char* op, const Shape& shape, DType dtype, CallSite at) {
@@ -90,6 +95,7 @@ std::int32_t State::leaf(const std::shared_ptr<ParamStore>& store, int index) {
                     store->dtype, CallSite::at(nullptr, 0));
     nodes.back().param_store = static_cast<std::int32_t>(found - stores.begin());
     nodes.back().param_index = index;
+    if (finite) detail::check_leaf(*this, node, store->value(index));
   }
   return node;
 }
@@ -107,6 +113,7 @@ void State::clear() noexcept {
   saved.clear();
   stores.clear();
   arena.clear();
+  finite.reset();  // `times` stays: this thread's ops may still look at its clock
   options = {};
   spent = false;
 }
@@ -123,9 +130,16 @@ Tape::Tape(TapeOptions options) {
   state_ = state.release();
   state_->id = next_id();
   state_->options = std::move(options);
+  if (state_->options.check_finite) state_->finite = std::make_unique<detail::Finite>();
   state_->thread = this_thread();
   take_out_ended();
   state_->outer = std::exchange(t_newest, state_);
+  state_->times.reset();
+  if (state_->options.profile) {
+    state_->times = std::make_unique<State::Times>();
+    state_->times->begun = state_->times->ended = detail::seconds_now();
+  }
+  follow_clock();
 }
 
 Tape::~Tape() {
@@ -139,6 +153,7 @@ Tape::~Tape() {
   state_->clear();
   state_->ended.store(true, std::memory_order_relaxed);
   take_out_ended();
+  follow_clock();
 }
 
 Tensor Tape::watch(const Tensor& x, CallSite at) {
@@ -155,6 +170,7 @@ Tensor Tape::watch(const Tensor& x, CallSite at) {
   if (x.tape_id() == 0) {
     leaf = detail::TensorAccess::placed(x, state_->id,
                                         state_->add_node("watched", x.shape(), x.dtype(), at));
+    if (state_->finite) detail::check_leaf(*state_, leaf.node(), leaf);
   }
   state_->nodes[static_cast<std::size_t>(leaf.node())].watched = true;
   return leaf;
@@ -170,6 +186,9 @@ InModule::InModule(const char* path)
 InModule::InModule(const char* path, CallSite at) : InModule(path) {
   if (outer_.file() == nullptr) detail::place().call = at;
 }
-InModule::~InModule() { detail::place() = {previous_, outer_}; }
+InModule::~InModule() {
+  detail::place().module = previous_;
+  detail::place().call = outer_;
+}
 
 }  // namespace tapehead

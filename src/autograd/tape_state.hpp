@@ -11,7 +11,9 @@
 #include <tapehead/tape.hpp>
 
 #include "autograd/arena.hpp"
+#include "autograd/finite.hpp"
 #include "autograd/param_store.hpp"
+#include "core/place.hpp"
 
 namespace tapehead {
 
@@ -56,12 +58,27 @@ struct Tape::State {
   std::vector<Tensor> saved;        // outputs that a gradient function asked for
   std::vector<Store> stores;
   detail::Arena arena;
+  std::unique_ptr<detail::Finite> finite;  // with TapeOptions::check_finite
+
+  // With TapeOptions::profile. Indices are nodes; those past the end took no time.
+  struct Times {
+    detail::OpClock clock;
+    double begun = 0;
+    double ended = 0;  // last record, or last backward
+    std::vector<double> forward;
+    std::vector<double> backward;
+    std::vector<std::int64_t> bytes;  // when backward began
+  };
+  std::unique_ptr<Times> times;
 
   // `at` counts when no call further out has given its place.
   std::int32_t add_node(const char* op, const Shape& shape, DType dtype, CallSite at);
   // Buffers that the gradients of nodes first..last-1 keep alive, each once, without parameters'.
   [[nodiscard]] std::vector<const detail::Block*> kept(std::size_t first, std::size_t last) const;
   std::int32_t leaf(const std::shared_ptr<ParamStore>& store, int index);
+  // Puts the time since the last record in this op call down to the node.
+  void take_time(std::int32_t node);
+  void count_bytes();                         // what the nodes keep now, into `times`
   void release(Function& function) noexcept;  // destroys the closure once
   void clear() noexcept;                      // back to an empty tape; memory is kept
 };
@@ -71,6 +88,8 @@ struct Tape::State {
 // Makes `tape` the newest one of this thread and returns the one before.
 Tape::State* exchange_newest(Tape::State* tape);
 [[nodiscard]] const void* this_thread();
+// Sets the clock of ops to that of the recording tape, if it has one.
+void follow_clock();
 
 struct Gradients::State {
   struct OfStore {
@@ -90,6 +109,20 @@ struct Gradients::State {
 };
 
 namespace detail {
+// What backward has visited, and the range of the gradient that it found there.
+struct Walked {
+  std::int32_t node;
+  Range gradient;
+};
+// For tapes with check_finite: NonFiniteError when what is given holds a fault.
+void check_output(Tape::State& tape, std::int32_t node, int inputs, const Tensor& y,
+                  Finite::Allowed allowed);
+void check_leaf(Tape::State& tape, std::int32_t node, const Tensor& value);
+void check_arrival(const Tape::State& tape, std::int32_t node, const Tensor& dy,
+                   std::span<const Walked> walked);
+void check_gradient(const Tape::State& tape, std::int32_t node, int input, const Tensor& dy,
+                    const Tensor& gradient, std::span<const Walked> walked);
+
 // x += y, in place when nobody else can see x. Same shape and dtype; not recorded.
 void accumulate(Tensor& x, const Tensor& y);
 }  // namespace detail

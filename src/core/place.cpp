@@ -1,5 +1,7 @@
 #include "core/place.hpp"
 
+#include <chrono>
+
 namespace tapehead {
 namespace detail {
 namespace {
@@ -8,12 +10,22 @@ thread_local Place t_place;
 
 Place& place() { return t_place; }
 
+Clock seconds_now = [] {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+};
+
 }  // namespace detail
 
 OpCall::OpCall(CallSite at) noexcept : outer_(detail::t_place.call) {
   if (outer_.file() == nullptr) detail::t_place.call = at;
+  detail::OpClock* clock = detail::t_place.clock;
+  if (clock != nullptr && clock->depth++ == 0) clock->since = detail::seconds_now();
 }
 
-OpCall::~OpCall() { detail::t_place.call = outer_; }
+OpCall::~OpCall() {
+  detail::t_place.call = outer_;
+  detail::OpClock* clock = detail::t_place.clock;
+  if (clock != nullptr && clock->depth > 0) --clock->depth;
+}
 
 }  // namespace tapehead

@@ -52,6 +52,7 @@ Tensor sub(const Tensor& a, const Tensor& b, CallSite at) {
   const OpCall call(at);
   Tensor y = arithmetic("sub", a, b, [](auto u, auto v) { return u - v; });
   return record("sub", y)
+      .turns_signs()
       .input(a, [s = a.shape()](const Tensor& dy) { return sum_to(dy, s); })
       .input(b, [s = b.shape()](const Tensor& dy) { return sum_to(-dy, s); });
 }
@@ -60,6 +61,7 @@ Tensor mul(const Tensor& a, const Tensor& b, CallSite at) {
   const OpCall call(at);
   Tensor y = arithmetic("mul", a, b, [](auto u, auto v) { return u * v; });
   return record("mul", y)
+      .turns_signs()
       .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain(dy, b), s); })
       .input(b, [s = b.shape(), a](const Tensor& dy) { return sum_to(chain(dy, a), s); });
 }
@@ -68,6 +70,7 @@ Tensor div(const Tensor& a, const Tensor& b, CallSite at) {
   const OpCall call(at);
   Tensor y = arithmetic("div", a, b, [](auto u, auto v) { return u / v; });
   return record("div", y)
+      .turns_signs()
       .input(a, [s = a.shape(), b](const Tensor& dy) { return sum_to(chain_over(dy, b), s); })
       .input(b, [s = b.shape(), b](const Tensor& quotient, const Tensor& dy) {
         return sum_to(-chain(chain_over(dy, b), quotient), s);
@@ -77,19 +80,21 @@ Tensor div(const Tensor& a, const Tensor& b, CallSite at) {
 Tensor neg(const Tensor& x, CallSite at) {
   const OpCall call(at);
   Tensor y = with_number("neg", x, 0, [](auto v, auto) { return -v; });
-  return record("neg", y).input(x, [](const Tensor& dy) { return -dy; });
+  return record("neg", y).turns_signs().input(x, [](const Tensor& dy) { return -dy; });
 }
 
 Tensor scale(const Tensor& x, double factor, CallSite at) {
   const OpCall call(at);
   Tensor y = with_number("scale", x, factor, [](auto v, auto c) { return c * v; });
-  return record("scale", y).input(x, [factor](const Tensor& dy) { return scale(dy, factor); });
+  return record("scale", y).turns_signs().input(x, [factor](const Tensor& dy) {
+    return scale(dy, factor);
+  });
 }
 
 Tensor shift(const Tensor& x, double amount, CallSite at) {
   const OpCall call(at);
   Tensor y = with_number("shift", x, amount, [](auto v, auto c) { return v + c; });
-  return record("shift", y).input(x, [](const Tensor& dy) { return dy; });
+  return record("shift", y).may_give(amount).input(x, [](const Tensor& dy) { return dy; });
 }
 
 Tensor operator+(const Operand& a, const Tensor& b) { return add(a.tensor(), b, a.at()); }

@@ -44,6 +44,7 @@ Tensor chain(const Tensor& dy, const Tensor& slope) {
     return zip<T>("chain", dy, slope, [](T g, T s) { return g == 0 ? T(0) : g * s; });
   });
   return record("chain", dx)
+      .turns_signs()
       .input(dy, [slope, s = dy.shape()](const Tensor& d) { return sum_to(chain(d, slope), s); })
       .input(slope, [dy, s = slope.shape()](const Tensor& d) { return sum_to(chain(d, dy), s); });
 }
@@ -54,6 +55,7 @@ Tensor chain_over(const Tensor& dy, const Tensor& divisor) {
     return zip<T>("chain_over", dy, divisor, [](T g, T v) { return g == 0 ? T(0) : g / v; });
   });
   return record("chain_over", dx)
+      .turns_signs()
       .input(dy, [divisor,
                   s = dy.shape()](const Tensor& d) { return sum_to(chain_over(d, divisor), s); })
       .input(divisor, [divisor](const Tensor& quotient, const Tensor& d) {

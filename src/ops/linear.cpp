@@ -69,7 +69,11 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
     return product;
   });
   Recorder recorder = record("linear", y);
+<<<<<<< HEAD
   recorder
+=======
+  std::move(recorder)
+      .turns_signs()
       .input(x,
              [weight, shape = x.shape()](const Tensor& dy) {
                return reshape(matmul(reshape(dy, matrix(dy.shape())), weight,

@@ -174,6 +174,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, CallSite 
     return product;
   });
   return record("matmul", y)
+      .turns_signs()
       .input(a, [b, shape = a.shape(),
                  options](const Tensor& dy) { return gradient_a(dy, b, shape, options); })
       .input(b, [a, shape = b.shape(), options,

@@ -29,8 +29,12 @@ Tensor norm(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at) {
     return detail::map<double, T>(squares, [](double v) { return static_cast<T>(std::sqrt(v)); });
   });
   y = detail::TensorAccess::view(y, over.result);
-  return record("norm", y).input(x, [x, kept = over.kept](const Tensor& length, const Tensor& dy) {
-    const Tensor ratio = masked_fill(detail::chain_over(dy, length), equal(length, 0), 0);
+  return record("norm", y).turns_signs().input(x, [x, kept = over.kept](const Tensor& length,
+                                                                        const Tensor& dy) {
+    // dy is left out before the division, so that it is never by 0, and behind it, so that its own
+    // gradient is not.
+    const Tensor zero = equal(length, 0);
+    const Tensor ratio = masked_fill(detail::chain_over(masked_fill(dy, zero, 0), length), zero, 0);
     return detail::chain(reshape(ratio, kept), x);
   });
 }
@@ -95,6 +99,7 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, Reduced reduced, CallSite at
   });
   y = detail::TensorAccess::view(y, over.result);
   return record("logsumexp", y)
+      .may_give(-kInfinity)
       .input(x, [x, axes, kept = over.kept](const Tensor& total, const Tensor& dy) {
         return detail::chain(reshape(dy, kept), shares(x, reshape(total, kept), axes));
       });

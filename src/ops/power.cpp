@@ -8,6 +8,7 @@
 // it is for log and for pow with p < 1; so sqrt(x * x) at 0 has the gradient inf * 0 = NaN: write
 // abs or norm instead. Where dy is 0 the gradient is 0 even there.
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -33,7 +34,9 @@ Tensor exp(const Tensor& x, CallSite at) {
 Tensor log(const Tensor& x, CallSite at) {
   const OpCall call(at);
   Tensor y = map_float("log", x, [](auto v) { return std::log(v); });
-  return record("log", y).input(x, [x](const Tensor& dy) { return chain_over(dy, x); });
+  return record("log", y)
+      .may_give(-std::numeric_limits<double>::infinity())
+      .input(x, [x](const Tensor& dy) { return chain_over(dy, x); });
 }
 
 Tensor sqrt(const Tensor& x, CallSite at) {
@@ -59,7 +62,7 @@ Tensor pow(const Tensor& x, double exponent, CallSite at) {
   const OpCall call(at);
   detail::check_floating("pow", x);
   if (std::isnan(exponent)) detail::fail<ValueError>("pow: the exponent is NaN; give a number");
-  return record("pow", power(x, exponent)).input(x, [x, exponent](const Tensor& dy) {
+  return record("pow", power(x, exponent)).turns_signs().input(x, [x, exponent](const Tensor& dy) {
     if (exponent == 0) return zeros(x.shape(), x.dtype());
     return chain(dy, exponent * pow(x, exponent - 1));
   });

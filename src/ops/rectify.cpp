@@ -83,7 +83,7 @@ Tensor clamp(const Tensor& x, double low, double high, CallSite at) {
 Tensor abs(const Tensor& x, CallSite at) {
   const OpCall call(at);
   Tensor y = map_float("abs", x, [](auto v) { return std::abs(v); });
-  return record("abs", y).input(x, [x](const Tensor& dy) {
+  return record("abs", y).turns_signs().input(x, [x](const Tensor& dy) {
     return piecewise("abs gradient", dy, x, [](auto g, auto v) {
       return v == 0 ? decltype(g)(0) : v < 0 ? -g : g;
     });

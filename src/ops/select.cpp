@@ -51,6 +51,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& blocked, double value, CallSit
   }
   const Tensor filling = full({}, value, x.dtype());
   return record("masked_fill", select(blocked, filling, x, x.shape()))
+      .may_give(value)
       .input(x, [blocked](const Tensor& dy) { return masked_fill(dy, blocked, 0); });
 }
 

@@ -128,7 +128,7 @@ Tensor pad(const Tensor& x, int axis, std::int64_t before, std::int64_t after, d
                          });
     return padded;
   });
-  return record("pad", y).input(x, [along, before, size](const Tensor& dy) {
+  return record("pad", y).may_give(value).input(x, [along, before, size](const Tensor& dy) {
     return slice(dy, along, before, before + size);
   });
 }

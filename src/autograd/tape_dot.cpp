@@ -1,0 +1,101 @@
+// The tape as a picture, in the language of Graphviz: https://graphviz.org/doc/info/lang.html
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tapehead/tape.hpp>
+
+namespace tapehead {
+namespace {
+
+// Inside of double quotes: Graphviz reads backslashes (\N is the node's name) and entities (&lt;).
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += code < 0x20 || code == 0x7f ? ' ' : c;
+    }
+  }
+  return result + '"';
+}
+
+// Modules inside of modules, as their paths have it: "encoder.layers.0".
+struct Cluster {
+  std::vector<std::string> lines;                      // of the nodes right in it
+  std::vector<std::pair<std::string, Cluster>> inner;  // in the order of recording
+
+  Cluster& at(std::string_view path) {
+    if (path.empty()) return *this;
+    const std::size_t dot = path.find('.');
+    const std::string_view first = path.substr(0, dot);
+    const std::string_view rest =
+        dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+    for (auto& [name, cluster] : inner) {
+      if (name == first) return cluster.at(rest);
+    }
+    inner.emplace_back(std::string(first), Cluster());
+    return inner.back().second.at(rest);
+  }
+
+  void write(std::string& text, int depth, int& number) const {
+    const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+    for (const std::string& line : lines) text += indent + line + "\n";
+    for (const auto& [name, cluster] : inner) {
+      text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n", indent, number++, indent,
+                          quoted(name));
+      cluster.write(text, depth + 1, number);
+      text += indent + "}\n";
+    }
+  }
+};
+
+std::string_view parent(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
+}  // namespace
+
+std::string Tape::to_dot() const {
+  Cluster root;
+  std::string edges;
+  for (int i = 0; i < size(); ++i) {
+    const NodeInfo info = node(i);
+    const bool parameter = !info.name.empty();
+    const bool leaf = info.inputs.empty();
+    const std::string tip = info.line > 0 ? fmt::format("node {}, {}:{}", i, info.file, info.line)
+                                          : fmt::format("node {}", i);
+    // A parameter stands where it belongs, wherever it is used first.
+    root.at(parameter ? parent(info.name) : info.module)
+        .lines.push_back(fmt::format("n{} [label={}, tooltip={}{}];", i,
+                                     quoted(parameter ? info.name : info.op), quoted(tip),
+                                     parameter ? ", shape=ellipse, fillcolor=\"#fff3d6\""
+                                     : leaf    ? ", shape=ellipse"
+                                               : ""));
+    for (const int input : info.inputs) {
+      const NodeInfo from = node(input);
+      edges += fmt::format("  n{} -> n{} [label={}];\n", input, i,
+                           quoted(fmt::format("{}{}", name_of(from.dtype), to_string(from.shape))));
+    }
+  }
+  std::string text =
+      "digraph tape {\n"
+      "  graph [fontname=\"sans-serif\", style=rounded, color=\"#8899aa\"];\n"
+      "  node [fontname=\"sans-serif\", shape=box, style=\"filled,rounded\", fillcolor=white];\n"
+      "  edge [fontname=\"sans-serif\", fontsize=10, color=\"#556677\"];\n";
+  int number = 0;
+  root.write(text, 1, number);
+  return text + edges + "}\n";
+}
+
+}  // namespace tapehead
