@@ -31,8 +31,7 @@ std::string title(const State& tape, std::int32_t index) {
   } else if (node.module != nullptr && *node.module != '\0') {
     text += fmt::format(" in {}", node.module);
   }
-  if (node.call.file() != nullptr)
-    text += fmt::format(" ({}:{})", node.call.file(), node.call.line());
+  if (node.call.file() != nullptr) text += fmt::format(" ({})", to_string(node.call));
   return text;
 }
 

@@ -1,11 +1,12 @@
 // The tape as a picture, in the language of Graphviz: https://graphviz.org/doc/info/lang.html
-#include <map>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <tapehead/tape.hpp>
+
+#include "core/place.hpp"
 
 namespace tapehead {
 namespace {
@@ -31,8 +32,9 @@ std::string quoted(std::string_view text) {
 
 // Modules inside of modules, as their paths have it: "encoder.layers.0".
 struct Cluster {
-  std::vector<std::string> lines;                      // of the nodes right in it
-  std::vector<std::pair<std::string, Cluster>> inner;  // in the order of recording
+  std::vector<std::string> lines;  // of the nodes right in it
+  std::vector<std::string> names;  // of the inner ones, in the order of recording
+  std::vector<Cluster> inner;
 
   Cluster& at(std::string_view path) {
     if (path.empty()) return *this;
@@ -40,20 +42,20 @@ struct Cluster {
     const std::string_view first = path.substr(0, dot);
     const std::string_view rest =
         dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
-    for (auto& [name, cluster] : inner) {
-      if (name == first) return cluster.at(rest);
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      if (names[i] == first) return inner[i].at(rest);
     }
-    inner.emplace_back(std::string(first), Cluster());
-    return inner.back().second.at(rest);
+    names.emplace_back(first);
+    return inner.emplace_back().at(rest);
   }
 
   void write(std::string& text, int depth, int& number) const {
     const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
     for (const std::string& line : lines) text += indent + line + "\n";
-    for (const auto& [name, cluster] : inner) {
+    for (std::size_t i = 0; i < inner.size(); ++i) {
       text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n", indent, number++, indent,
-                          quoted(name));
-      cluster.write(text, depth + 1, number);
+                          quoted(names[i]));
+      inner[i].write(text, depth + 1, number);
       text += indent + "}\n";
     }
   }
@@ -73,8 +75,8 @@ std::string Tape::to_dot() const {
     const NodeInfo info = node(i);
     const bool parameter = !info.name.empty();
     const bool leaf = info.inputs.empty();
-    const std::string tip = info.line > 0 ? fmt::format("node {}, {}:{}", i, info.file, info.line)
-                                          : fmt::format("node {}", i);
+    std::string tip = fmt::format("node {}", i);
+    if (info.line > 0) tip += ", " + detail::to_string(CallSite::at(info.file, info.line));
     // A parameter stands where it belongs, wherever it is used first.
     root.at(parameter ? parent(info.name) : info.module)
         .lines.push_back(fmt::format("n{} [label={}, tooltip={}{}];", i,

@@ -94,12 +94,6 @@ std::int64_t Tape::kept_bytes(int index) const {
 
 std::int64_t Tape::kept_bytes() const { return bytes_in(state_->kept(0, state_->nodes.size())); }
 
-namespace {
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
-}
-}  // namespace
-
 std::string to_string(const Tape& tape) {
   std::string text = fmt::format("{:>5}  {:<18} {:<22} {:<14} {:>12}  {}\n", "node", "op", "output",
                                  "inputs", "bytes kept", "module (call)");
@@ -110,7 +104,8 @@ std::string to_string(const Tape& tape) {
                         fmt::format("({})", fmt::join(node.inputs, ", ")), tape.kept_bytes(i));
     const std::string_view place = node.name.empty() ? node.module : node.name;
     if (!place.empty()) text += fmt::format("  {}", place);
-    if (node.line > 0) text += fmt::format("  ({}:{})", file_name(node.file), node.line);
+    if (node.line > 0)
+      text += fmt::format("  ({})", detail::to_string(CallSite::at(node.file, node.line)));
     text += '\n';
   }
   text += tape.spent() ? std::string("spent: backward has consumed what was kept\n")

@@ -1,6 +1,9 @@
 #include "core/place.hpp"
 
 #include <chrono>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace tapehead {
 namespace detail {
@@ -9,6 +12,12 @@ thread_local Place t_place;
 }  // namespace
 
 Place& place() { return t_place; }
+
+std::string to_string(CallSite at) {
+  if (at.file() == nullptr) return "";
+  const std::string_view path = at.file();
+  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), at.line());  // npos + 1 is 0
+}
 
 Clock seconds_now = [] {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

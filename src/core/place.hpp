@@ -1,6 +1,8 @@
 // Where this thread is: the module and the call that are running.
 #pragma once
 
+#include <string>
+
 #include <tapehead/call_site.hpp>
 
 namespace tapehead::detail {
@@ -22,5 +24,8 @@ struct Place {
 };
 
 [[nodiscard]] Place& place();  // of this thread
+
+// "demo.cpp:12"; "" for no place. The folder depends on how the compiler was called.
+[[nodiscard]] std::string to_string(CallSite at);
 
 }  // namespace tapehead::detail
