@@ -167,4 +167,14 @@ using UnaryFunction = std::function<Tensor(const Tensor&)>;
 // vector-Jacobian product by v is J v.
 [[nodiscard]] Tensor jvp(const UnaryFunction& f, const Tensor& x, const Tensor& v);
 
+// Who influences whom: an f64 matrix [x.dim(x_axis), y.dim(y_axis)] whose element [i, j] is exactly
+// 0 when what stands at position i of x's axis does not reach position j of y's. With both axes the
+// batch, all but the diagonal has to be 0; with both the time of a causal model, all below it.
+//   floating x: the largest gradient, by x at i, of a fixed random mix of y at j. One walk back for
+//               each j, by the kernels that training uses.
+//   ids (i64):  the largest change of y at j when every id at i is exchanged for the next one that
+//               occurs in x. One call for each i, compared bit by bit: sees what no gradient does.
+// The function must be pure and, for floating x, depend on x (TapeError).
+[[nodiscard]] Tensor influence(const UnaryFunction& f, const Tensor& x, int x_axis, int y_axis);
+
 }  // namespace tapehead
