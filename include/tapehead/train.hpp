@@ -24,6 +24,7 @@
 #include <tapehead/models.hpp>
 #include <tapehead/optim.hpp>
 #include <tapehead/params.hpp>
+#include <tapehead/profile.hpp>
 #include <tapehead/tasks.hpp>
 
 namespace tapehead {
@@ -65,6 +66,12 @@ struct FitOptions {
   std::int64_t patience = 0;        // above 0: evaluations without a better loss before the end
   double minutes = 0;               // above 0: time budget
   int threads = 0;                  // 0: threads()
+  // The first NaN or infinity stops the run with the op, module and line it comes from: see
+  // TapeOptions. The same bits, at about twice the time.
+  bool check_finite = false;
+  // Where the time of all steps goes is added here: ops and modules, and, as module "fit", what is
+  // done beside them. nullptr: no clock is read.
+  Profile* profile = nullptr;
   // Looked at after each step: once it is not 0, the step is finished, and fit returns.
   const std::atomic<int>* stop = nullptr;
 };

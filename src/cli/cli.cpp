@@ -155,7 +155,10 @@ Verb& Verb::flag(const char* name, bool& target, const std::string& help) {
   return *this;
 }
 
-bool Verb::given(const char* name) const { return app_of(app_).count(name) > 0; }
+bool Verb::given(const char* name) const {
+  const CLI::Option* option = app_of(app_).get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
 
 Verb& Verb::footer(const char* text) {
   app_of(app_).footer(text);

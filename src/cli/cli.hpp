@@ -83,7 +83,8 @@ class Verb {
   Verb& options(const char* name, std::vector<std::string>& target, const char* unit,
                 const std::string& help);
   Verb& flag(const char* name, bool& target, const std::string& help);
-  // Whether the command line has the option; known once the action runs.
+  // Whether the command line has the option, which the verb need not know; known once the action
+  // runs.
   [[nodiscard]] bool given(const char* name) const;
   // Examples and remarks after the options in --help.
   Verb& footer(const char* text);
@@ -115,6 +116,7 @@ void add_report(Cli& cli);
 void add_eval(Cli& cli);
 void add_generate(Cli& cli);
 void add_gradcheck(Cli& cli);
+void add_graph(Cli& cli);
 void add_inspect(Cli& cli);
 void add_ops(Cli& cli);
 void add_reproduce(Cli& cli);

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   tapehead::cli::add_generate(cli);
   tapehead::cli::add_compare(cli);
   tapehead::cli::add_inspect(cli);
+  tapehead::cli::add_graph(cli);
   tapehead::cli::add_report(cli);
   tapehead::cli::add_reproduce(cli);
   tapehead::cli::add_tasks(cli);

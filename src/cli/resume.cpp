@@ -15,6 +15,8 @@ struct Args {
   RunOptions options;
   std::int64_t log_every = 100;
   bool change = false;
+  bool check_finite = false;
+  bool profile = false;
   std::function<bool(const char*)> given;
 };
 
@@ -52,6 +54,8 @@ int run(const Args& args, Output& out) {
   session.log_every = args.log_every;
   session.config = settings(args, opened.checkpoint.config, out);
   session.config.fit.threads = args.threads;
+  session.config.fit.check_finite = args.check_finite;
+  session.profile = args.profile;
   session.problem = load(session.config);
   if (session.problem.task.inputs.symbols() != opened.checkpoint.inputs.symbols() ||
       session.problem.task.outputs.symbols() != opened.checkpoint.outputs.symbols()) {
@@ -85,6 +89,9 @@ void add_resume(Cli& cli) {
   args->options.add_to(verb);
   verb.option("--threads", args->threads, "N", "Threads; the result is the same")
       .option("--log-every", args->log_every, "N", "Steps between lines when not on a terminal")
+      .flag("--check-finite", args->check_finite,
+            "Name the op, module and line of the first NaN or infinity")
+      .flag("--profile", args->profile, "Show the time and memory of each op and module at the end")
       .flag("--change", args->change, "Allow settings of the training that differ from the run's")
       .footer(
           "N steps, a stop, a resume and N steps give the same weights, losses and fingerprint as\n"

@@ -25,13 +25,17 @@ void RunOptions::add_to(Verb& verb) {
       .option("--evaluate-every", evaluate_every, "N", "Steps between evaluations; 0: each epoch")
       .option("--patience", patience, "N", "Evaluations without a better loss before the end")
       .option("--minutes", minutes, "X", "Time budget of the training")
-      .option("--symbols", symbols, "N", "Different tokens of the task")
+      .option("--train-sequences", train, "N", "Sequences to train on")
+      .option("--validation-sequences", validation, "N", "Sequences to evaluate on in between")
+      .option("--test-sequences", test, "N", "Sequences to evaluate on at the end");
+  add_model_to(verb);
+}
+
+void RunOptions::add_model_to(Verb& verb) {
+  verb.option("--symbols", symbols, "N", "Different tokens of the task")
       .option("--length", length, "N", "Tokens in a sequence")
       .option("--depth", depth, "N", "Depth of the brackets of dyck")
       .flag("--bytes", bytes, "text: bytes in place of characters")
-      .option("--train-sequences", train, "N", "Sequences to train on")
-      .option("--validation-sequences", validation, "N", "Sequences to evaluate on in between")
-      .option("--test-sequences", test, "N", "Sequences to evaluate on at the end")
       .option("--layers", layers, "N", "Layers of each stack")
       .option("--width", width, "N", "Width of the model")
       .option("--heads", heads, "N", "Heads; the width must divide by them")

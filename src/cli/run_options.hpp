@@ -22,6 +22,8 @@ struct RunOptions {
 
   // All of them but seed and threads.
   void add_to(Verb& verb);
+  // Those that decide the task's sequences and the model.
+  void add_model_to(Verb& verb);
   // What was given, into the config; Misuse for a word that is unknown. `given` tells whether an
   // option is on the command line.
   void apply(RunConfig& config, const std::function<bool(const char*)>& given) const;

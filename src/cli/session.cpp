@@ -55,11 +55,13 @@ Probe look_inside(const Task& task, const Model& model, const Sequences& test) {
 
 // Keeps the folder up to date: weights and state after every evaluation, so that what goes wrong
 // later costs at most what came since.
-FitResult train(Session& session, Params& params, const Model& model, Output& out) {
+FitResult train(Session& session, Params& params, const Model& model, Profile& profile,
+                Output& out) {
   RunConfig& config = session.config;
   const Dataset& data = session.problem.data;
   FitOptions options = config.fit;
   options.stop = &Interrupts::flag();
+  if (session.profile) options.profile = &profile;
   std::optional<RunFolder>& folder = session.folder;
   const std::string text = to_json(config);
   const auto save = [&](const char* name, std::int64_t step) {
@@ -123,8 +125,10 @@ int run_session(Session& session, Params& params, const Model& model, Output& ou
   out.say(banner(config, session.problem, params));
   begin_result(out.result(), config, session.problem, params);
   if (folder) out.result().set("run", folder->path().string());
-  const FitResult result = train(session, params, model, out);
+  Profile profile;
+  const FitResult result = train(session, params, model, profile, out);
   add_result(out.result(), result);
+  if (session.profile) out.result().set("profile", to_json(profile));
 
   const Probe probe = look_inside(task, model, data.last());
   if (probe.on_source) {
@@ -148,6 +152,7 @@ int run_session(Session& session, Params& params, const Model& model, Output& ou
         "attention.svg result.json report.html\n",
         folder->path().string()));
   }
+  if (session.profile) out.say(fmt::format("\n{}", to_string(profile)));
   if (!result.stopped) return kDone;
   out.note(fmt::format(
       "tapehead: interrupted after step {} of {}{}\n", result.steps,

@@ -14,6 +14,7 @@ struct Session {
   RunConfig config;
   Loaded problem;
   std::int64_t log_every = 100;
+  bool profile = false;             // print where the time went
   std::optional<RunFolder> folder;  // none: nothing is saved
   std::optional<FitState> state;    // to go on from
 };

@@ -19,6 +19,8 @@ struct Args {
   std::string out;
   std::int64_t log_every = 100;
   bool no_save = false;
+  bool check_finite = false;
+  bool profile = false;
   std::string config;  // a file
   std::int64_t seeds = 1;
   std::vector<std::string> sweep;
@@ -41,6 +43,8 @@ void check(const Args& args, Session& session) {
   args.options.apply(config, args.given);
   if (args.given("--seed") || !args.given("--config")) config.fit.seed = args.seed;
   config.fit.threads = args.threads;
+  config.fit.check_finite = args.check_finite;
+  session.profile = args.profile;
   if (config.sizes.validation < 1 || config.sizes.test < 1) {
     throw Misuse("--validation-sequences and --test-sequences must be at least 1");
   }
@@ -79,7 +83,7 @@ int run(const Args& args, Output& out) {
   session.log_every = args.log_every;
   check(args, session);
   if (args.given("--seeds") || args.given("--sweep")) {
-    for (const char* option : {"--out", "--no-save", "--log-every"}) {
+    for (const char* option : {"--out", "--no-save", "--log-every", "--profile"}) {
       if (args.given(option)) throw Misuse(fmt::format("{} means nothing to many runs", option));
     }
     return run_many({session.config, args.seeds, args.sweep, args.solved, args.threads,
@@ -112,6 +116,9 @@ void add_train(Cli& cli) {
               "New or empty folder for the outputs (default runs/TASK-seedN)")
       .option("--log-every", args->log_every, "N", "Steps between lines when not on a terminal")
       .flag("--no-save", args->no_save, "Write no files")
+      .flag("--check-finite", args->check_finite,
+            "Name the op, module and line of the first NaN or infinity")
+      .flag("--profile", args->profile, "Show the time and memory of each op and module at the end")
       .option("--config", args->config, "FILE", "Settings from a run's config.json")
       .option("--seeds", args->seeds, "N",
               "Many runs, of this seed and those after it, side by side; no files")

@@ -37,6 +37,20 @@ void add_result(Json& json, const FitResult& result) {
   json.set("fingerprint", hex(result.fingerprint));
 }
 
+Json to_json(const Profile& profile) {
+  Json entries = Json::array();
+  for (const ProfileEntry& entry : profile.entries) {
+    Json item;
+    item.set("op", entry.op).set("module", entry.module).set("calls", entry.calls);
+    item.set("forward", entry.forward).set("backward", entry.backward).set("bytes", entry.bytes);
+    entries.push(std::move(item));
+  }
+  Json json;
+  json.set("seconds", profile.seconds()).set("outside", profile.outside);
+  json.set("tapes", profile.tapes).set("entries", std::move(entries));
+  return json;
+}
+
 namespace {
 
 std::string model_line(const ModelConfig& model, const Params& params) {

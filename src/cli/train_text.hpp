@@ -15,6 +15,7 @@ namespace tapehead::cli {
 void begin_result(detail::Json& json, const RunConfig& config, const Loaded& problem,
                   const Params& params);
 void add_result(detail::Json& json, const FitResult& result);
+[[nodiscard]] detail::Json to_json(const Profile& profile);
 
 [[nodiscard]] std::string banner(const RunConfig& config, const Loaded& problem,
                                  const Params& params);

@@ -69,10 +69,7 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
     return product;
   });
   Recorder recorder = record("linear", y);
-<<<<<<< HEAD
   recorder
-=======
-  std::move(recorder)
       .turns_signs()
       .input(x,
              [weight, shape = x.shape()](const Tensor& dy) {

@@ -65,6 +65,25 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Adds the time of its life to the profile, if there is one.
+class Timed {
+ public:
+  Timed(Profile* profile, const char* what) : profile_(profile), what_(what) {}
+  ~Timed() {
+    if (profile_ == nullptr) return;
+    ProfileEntry& entry = profile_->at(what_, "fit");
+    ++entry.calls;
+    entry.forward += watch_.seconds();
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  Profile* profile_;
+  const char* what_;
+  Stopwatch watch_;
+};
+
 // One run: what the steps share.
 class Run {
  public:
@@ -94,7 +113,7 @@ class Run {
   FitResult train() {
     while (state_.step < steps_ && !result_.stopped && !result_.early) train_step();
     if (callbacks_.checkpoint) callbacks_.checkpoint(state());
-    if (!result_.stopped && data_.test.defined()) result_.test = evaluate(model_, data_.test);
+    if (!result_.stopped && data_.test.defined()) result_.test = evaluated(data_.test);
     result_.steps = state_.step;
     result_.loss = state_.losses.empty() ? 0 : state_.losses.back();
     result_.best = state_.best;
@@ -106,6 +125,11 @@ class Run {
   }
 
  private:
+  [[nodiscard]] Evaluation evaluated(const Sequences& split) const {
+    const Timed timed(options_.profile, "evaluation");
+    return evaluate(model_, split);
+  }
+
   [[nodiscard]] double seconds() const { return earlier_seconds_ + watch_.seconds(); }
 
   [[nodiscard]] const FitState& state() {
@@ -117,6 +141,7 @@ class Run {
 
   // Batch number `part` of the step that is being taken; nothing behind the end of the epoch.
   [[nodiscard]] std::optional<Batch> batch_of(std::int64_t step, std::int64_t part) {
+    const Timed timed(options_.profile, "batches");
     const std::int64_t epoch = (step - 1) / per_epoch_ + 1;
     if (epoch != order_epoch_) {
       order_ = epoch_order(options_.seed, epoch, data_.train, options_.batch);
@@ -149,11 +174,14 @@ class Run {
       taken.tokens += counted(batch->targets);
       batches.push_back(std::move(*batch));
     }
+    TapeOptions tape_options;
+    tape_options.check_finite = options_.check_finite;
+    tape_options.profile = options_.profile != nullptr;
     const CrossEntropyOptions loss_options{.ignore = kIgnored,
                                            .label_smoothing = options_.label_smoothing};
     for (std::size_t part = 0; part < batches.size(); ++part) {
       const Batch& batch = batches[part];
-      Tape tape;
+      Tape tape(tape_options);
       taken.logits = model_(batch, &dropout_);
       taken.targets = batch.targets;
       const double share = static_cast<double>(counted(batch.targets)) /
@@ -167,6 +195,7 @@ class Run {
         taken.loss += part_of_mean.item();
         gradients += tape.backward(part_of_mean);
       }
+      if (options_.profile != nullptr) *options_.profile += tape.profile();
     }
     return taken;
   }
@@ -181,10 +210,15 @@ class Run {
     std::vector<ParamNorms> norms;
     {
       Gradients gradients;
-      taken = gradients_of(step, gradients);
+      try {
+        taken = gradients_of(step, gradients);
+      } catch (const NonFiniteError& error) {
+        throw NonFiniteError(fmt::format("fit: step {}: {}", step, error.what()));
+      }
       if (!std::isfinite(taken.loss)) fail_non_finite(step, taken.loss, gradients);
       std::optional<detail::StepNorms> watched;
       if (due && data_.validation.defined() && callbacks_.step) watched.emplace(params_, gradients);
+      const Timed timed(options_.profile, "optimiser");
       try {
         taken.norm = std::isinf(options_.clip)
                          ? global_norm(gradients, params_)
@@ -204,7 +238,7 @@ class Run {
     result_.stopped = step < steps_ && options_.stop != nullptr && options_.stop->load() != 0;
     const bool validate = due && !result_.stopped && data_.validation.defined();
     bool best = false;
-    if (validate) best = note(evaluate(model_, data_.validation), step);
+    if (validate) best = note(evaluated(data_.validation), step);
     if (options_.minutes > 0 && now >= 60 * options_.minutes && step < steps_) result_.early = true;
     if (callbacks_.step) {
       callbacks_.step(
@@ -234,8 +268,11 @@ class Run {
     const std::string culprit = first_non_finite(params_, gradients);
     fail<NonFiniteError>(fmt::format(
         "fit: step {} stopped the run: the loss is {}, and the first parameter that is not finite "
-        "is {}; no weight was changed by this step. Try a smaller lr or clip",
-        step, loss, culprit.empty() ? "none of them" : culprit));
+        "is {}; no weight was changed by this step. Try a smaller lr or clip{}",
+        step, loss, culprit.empty() ? "none of them" : culprit,
+        options_.check_finite ? ""
+                              : "; to see the op, module and line it comes from, run again with "
+                                "FitOptions::check_finite (tapehead train --check-finite)"));
   }
 
   Params& params_;

@@ -46,6 +46,7 @@ Trial one_trial(const RunConfig& given, const TrialOptions& options) {
     FitOptions fit_options = trial.config.fit;
     fit_options.threads = 0;
     fit_options.stop = options.stop;
+    fit_options.profile = nullptr;  // runs are side by side
     FitCallbacks callbacks;
     callbacks.step = [&](const StepReport& report) {
       if (report.validation == nullptr) return;

@@ -243,6 +243,8 @@ TEST_CASE("numbers that explode stop the run and keep the last good weights") {
                                    .folder = folder.path()});
   CHECK(result.status == 1);
   CHECK_THAT(result.err, ContainsSubstring("stopped the run") && ContainsSubstring("weight"));
+  CHECK_THAT(result.err,
+             ContainsSubstring("run again with") && ContainsSubstring("--check-finite"));
   const Json object = parse_json(result.out);
   CHECK(text_of(object, "status") == "failed");
   CHECK_THAT(text_of(object, "error"), ContainsSubstring("step "));

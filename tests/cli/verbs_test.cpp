@@ -24,7 +24,7 @@ TEST_CASE("help and version") {
   const Result version = run({"--version"});
   CHECK(version.status == 0);
   CHECK_THAT(version.out, ContainsSubstring("tapehead 0."));
-  for (const char* verb : {"train", "tasks", "ops", "gradcheck", "selftest"}) {
+  for (const char* verb : {"train", "tasks", "ops", "graph", "gradcheck", "selftest"}) {
     INFO(verb);
     const Result result = run({verb, "--help"});
     CHECK(result.status == 0);
