@@ -67,7 +67,7 @@ struct FitOptions {
   double minutes = 0;               // above 0: time budget
   int threads = 0;                  // 0: threads()
   // The first NaN or infinity stops the run with the op, module and line it comes from: see
-  // TapeOptions. The same bits, at about twice the time.
+  // TapeOptions. The same bits, in about a seventh more time.
   bool check_finite = false;
   // Where the time of all steps goes is added here: ops and modules, and, as module "fit", what is
   // done beside them. nullptr: no clock is read.

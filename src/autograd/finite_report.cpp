@@ -21,16 +21,21 @@ const State::Node& node_of(const State& tape, std::int32_t index) {
   return tape.nodes[static_cast<std::size_t>(index)];
 }
 
-// "exp in encoder.ffn (demo.cpp:12)"; for a parameter its name.
+// "exp", or "parameter head.weight".
+std::string name(const State& tape, std::int32_t index) {
+  const State::Node& node = node_of(tape, index);
+  if (node.param_store < 0) return node.op;
+  const State::Store& seen = tape.stores[static_cast<std::size_t>(node.param_store)];
+  return fmt::format("{} {}", node.op,
+                     seen.store->entries[static_cast<std::size_t>(node.param_index)].name);
+}
+
+// "exp in encoder.ffn (demo.cpp:12)"
 std::string title(const State& tape, std::int32_t index) {
   const State::Node& node = node_of(tape, index);
-  std::string text = node.op;
-  if (node.param_store >= 0) {
-    const State::Store& seen = tape.stores[static_cast<std::size_t>(node.param_store)];
-    text += " " + seen.store->entries[static_cast<std::size_t>(node.param_index)].name;
-  } else if (node.module != nullptr && *node.module != '\0') {
+  std::string text = name(tape, index);
+  if (node.param_store < 0 && node.module != nullptr && *node.module != '\0')
     text += fmt::format(" in {}", node.module);
-  }
   if (node.call.file() != nullptr) text += fmt::format(" ({})", to_string(node.call));
   return text;
 }
@@ -39,11 +44,11 @@ std::string inputs_text(const State& tape, std::int32_t index) {
   std::string text;
   int number = 0;
   for (const Finite::Input& input : tape.finite->inputs_of(index)) {
-    text += fmt::format("\n  input {}: {}, {}: {}", number++, kind(input.dtype, input.shape),
-                        input.node < 0
-                            ? std::string("a constant")
-                            : fmt::format("node {}, {}", input.node, node_of(tape, input.node).op),
-                        to_string(input.range));
+    text +=
+        fmt::format("\n  input {}: {}, {}: {}", number++, kind(input.dtype, input.shape),
+                    input.node < 0 ? std::string("a constant")
+                                   : fmt::format("node {}, {}", input.node, name(tape, input.node)),
+                    to_string(input.range));
   }
   return text;
 }
