@@ -198,9 +198,9 @@ std::vector<Tensor> faulty(Fault fault, const Edge& edge, const Checker& checker
               result[k++] = call.input_gradient;
             return call.input_gradient;
           },
-          [&](const Tensor& cotangent) {
-            return cotangent.shape() == edge.output_shape ? first_slice(cotangent, axes)
-                                                          : cotangent;
+          [&](const GradientCall& call) {
+            return call.node == edge.node ? first_slice(call.output_gradient, axes)
+                                          : call.output_gradient;
           });
       return result;
     }

@@ -301,13 +301,13 @@ void Subject::contract(Contraction& result) {
   for (std::size_t k = 0; k < count; ++k) result.sums[k] = static_cast<double>(sums_[k]);
 }
 
-TapeSide Subject::tape_side(const GradientHook& hook,
-                            const std::function<Tensor(const Tensor&)>& change) const {
+TapeSide Subject::tape_side(const GradientHook& gradient, const GradientHook& arrival) const {
   TapeSide side;
   std::set<std::string> ops;
   for (const std::vector<double>& cotangent : cotangent_) {
     TapeOptions tape_options;
-    tape_options.gradient_hook = hook;
+    tape_options.gradient_hook = gradient;
+    tape_options.arrival_hook = arrival;
     tape_options.differentiable = static_cast<bool>(function_.recorded);
     Tape tape(std::move(tape_options));
     std::vector<Tensor> in = inputs_;
@@ -329,7 +329,7 @@ TapeSide Subject::tape_side(const GradientHook& hook,
       at += static_cast<std::size_t>(y.size());
       recorded = recorded || y.tape_id() == tape.id();
       ys.push_back(y);
-      cs.push_back(cast(change ? change(c) : c, y.dtype()));
+      cs.push_back(cast(c, y.dtype()));
     }
     for (int n = 0; n < tape.size(); ++n) {
       const std::string_view op = tape.node(n).op;

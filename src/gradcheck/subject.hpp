@@ -76,9 +76,9 @@ class Subject {
   // Evaluates where the variables stand now.
   void contract(Contraction& result);
 
-  // `change` may replace the cotangent of an output.
-  [[nodiscard]] TapeSide tape_side(
-      const GradientHook& hook, const std::function<Tensor(const Tensor&)>& change = nullptr) const;
+  // The hooks are those of TapeOptions.
+  [[nodiscard]] TapeSide tape_side(const GradientHook& gradient,
+                                   const GradientHook& arrival = nullptr) const;
 
  private:
   [[nodiscard]] std::vector<Tensor> evaluate();
