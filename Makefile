@@ -20,8 +20,8 @@ reproduce:
 	@build/bin/tapehead reproduce --all --data $(DATA)
 
 bench:
-	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target bench_ops bench_step
-	@build/bin/bench_step && build/bin/bench_ops
+	@scripts/install-deps.sh bench && scripts/build.sh -DTAPEHEAD_BENCH=ON --target bench_ops bench_step bench_attention
+	@build/bin/bench_step && build/bin/bench_attention && build/bin/bench_ops
 
 gradcheck:
 	@scripts/install-deps.sh program && scripts/build.sh --target tapehead_cli

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -219,23 +220,56 @@ struct CrossEntropy {
                                           CallSite at = {});
 
 // ---- attention ----
+// Positions of scores [B,H,T,S] as numbers of their dtype, each along its own axis.
+struct ScorePositions {
+  Tensor batch;  // [B,1,1,1]
+  Tensor head;   // [1,H,1,1]
+  Tensor query;  // [1,1,T,1], counted from AttentionOptions::first_query
+  Tensor key;    // [1,1,1,S]
+};
+// New scores of the same shape, made with ops: what it uses may be trained.
+using ScoreModifier = std::function<Tensor(const Tensor& scores, const ScorePositions& at)>;
+
 struct AttentionOptions {
   std::optional<double> scale = std::nullopt;  // of the scores; 1/sqrt(d) when not given
   double dropout = 0;                          // on the weights; needs `rng`
   Rng* rng = nullptr;                          // nullptr: no dropout
+  bool grouped = false;       // k and v may have fewer heads: q's must be a multiple of theirs
+  double soft_cap = 0;        // c: scores become c tanh(x / c); 0: no cap.  Gemma 2, 2024
+  Tensor bias = {};           // added to the scores: [B or 1, H or 1, T, S]
+  Tensor relative_bias = {};  // [H or 1, T+S-1]: score (t, s) gets element s - t + T - 1
+  Tensor sinks = {};          // [H]: a score without a key or value joins each head's softmax
+  // Applied last, before the mask. The scores are then T x S numbers in memory, whatever the size.
+  ScoreModifier modifier = nullptr;
+  std::int64_t first_query = 0;  // the position of query 0, for the modifier
 };
 struct Attention {
   Tensor output;   // [B,H,T,e]
   Tensor weights;  // [B,H,T,S], before dropout; rows sum to 1, or are 0 where nothing is visible
 };
-// softmax(scale * q k^T, over visible keys) v: q [B,H,T,d], k [B,H,S,d], v [B,H,S,e] -> [B,H,T,e]
+// x = c tanh(scale q k^T / c) + bias;  softmax(x over visible keys, sink) v:
+// q [B,H,T,d], k [B,H,S,d], v [B,H,S,e] -> [B,H,T,e]
+// From 1024 keys and 16 queries on, scores are made tile by tile: memory grows with T + S.
 [[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                const Mask& mask = {}, const AttentionOptions& options = {},
                                CallSite at = {});
+// The same bits of the output; the weights are T x S numbers.
 [[nodiscard]] Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                                const Mask& mask = {},
                                                const AttentionOptions& options = {},
                                                CallSite at = {});
+// Every step of attention as a tensor of its own, made with plain ops: tape.watch() any of them to
+// get its gradient. T x S numbers each; non-finite values at blocked positions are not kept apart.
+struct AttentionSteps {
+  Tensor scores;   // [B,H,T,S], with all that is done to them but the mask
+  Tensor weights;  // [B,H,T,S]
+  Tensor dropped;  // the weights after dropout
+  Tensor output;   // [B,H,T,e]
+};
+[[nodiscard]] AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                                             const Mask& mask = {},
+                                             const AttentionOptions& options = {},
+                                             CallSite at = {});
 [[nodiscard]] Tensor split_heads(const Tensor& x, std::int64_t heads,
                                  CallSite at = {});                   // [B,T,D] -> [B,H,T,D/H]
 [[nodiscard]] Tensor merge_heads(const Tensor& x, CallSite at = {});  // [B,H,T,d] -> [B,T,H*d]

@@ -1,16 +1,20 @@
 // Scaled dot-product attention: every query looks at all visible keys and takes the average of
 // their values, weighted by how well the keys match it.
-//   P_ts = e^(x_ts - m_t) / sum over visible s' of e^(x_ts' - m_t),   x = scale q k^T,
-//          m_t the largest visible x_ts;   P_ts = 0 where key s is blocked
+//   x_ts = c tanh(scale q_t . k_s / c) + bias_ts      (without a soft cap c: scale q_t . k_s + ..)
+//   P_ts = e^(x_ts - m_t) / sum over visible s' of e^(x_ts' - m_t),   m_t the largest visible x_ts;
+//          a sink is one more x in the sum;   P_ts = 0 where key s is blocked
 //   D    = dropout(P)
 //   y    = D v
 // backward, from dy and, where the weights are used as well, dP':
-//   dv = D^T dy,   dP = dropout'(dy v^T) + dP',   dx = P * (dP - rowsum(P * dP))
-//   dq = scale dx k,   dk = scale dx^T q
+//   dv = D^T dy,   dP = dropout'(dy v^T) + dP',   dx = P * (dP - rowsum(P * dP)),   dbias = dx
+//   dz = dx (1 - (x - bias)^2 / c^2),   dq = scale dz k,   dk = scale dz^T q
+//   dsink = -sum over rows of P_sink rowsum(P * dP)
 // Blocked is a selection, never a large negative number: the weight is exactly 0, and what stands
 // at a blocked position, NaN included, reaches neither the output nor a gradient. A query that sees
 // nothing gives 0 and passes nothing back.
-// Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), equation 1.
+// Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), equation 1. Heads that share
+// keys: Ainslie et al., "GQA" (2023). Sinks: Xiao et al. (2023), and a sink of 0 is the
+// "softmax plus one" of E. Miller (2023).
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -20,15 +24,19 @@
 #include <tapehead/record.hpp>
 
 #include "core/access.hpp"
-#include "ops/attention_kernel.hpp"
+#include "ops/attention_call.hpp"
 #include "ops/catalog.hpp"
 
 namespace tapehead {
 
 using detail::AttentionCall;
+using detail::AttentionForward;
+using detail::AttentionGradients;
 using detail::AttentionSizes;
+using detail::AttentionTerms;
 using detail::fail;
 using detail::named;
+using detail::WantedTerms;
 
 namespace {
 
@@ -36,6 +44,61 @@ void check_rank(const char* op, const Tensor& x, const char* what, const char* a
   if (x.rank() == 4) return;
   fail<ShapeError>(fmt::format("{}: {} must be [{}], got {}; split_heads makes heads of a width",
                                op, what, axes, to_string(x.shape())));
+}
+
+// The number of heads that share a key head.
+std::int64_t group_of(const char* op, const Tensor& q, const Tensor& k, bool grouped) {
+  const std::int64_t heads = q.dim(1);
+  const std::int64_t key_heads = k.dim(1);
+  if (heads == key_heads) return 1;
+  if (grouped && key_heads > 0 && heads % key_heads == 0) return heads / key_heads;
+  if (grouped) {
+    fail<ShapeError>(
+        fmt::format("{}: {} heads of queries cannot share {} heads of keys: the first "
+                    "must be a multiple of the second",
+                    op, heads, key_heads));
+  }
+  fail<ShapeError>(
+      fmt::format("{}: the numbers of heads differ: q {}, k {}: {} is not {}; split all three "
+                  "alike, or set AttentionOptions::grouped if heads of queries share keys",
+                  op, named(q.shape(), {"batch", "heads", "queries", "width"}),
+                  named(k.shape(), {"batch", "heads", "keys", "width"}), heads, key_heads));
+}
+
+// A term's shape, where an axis may also be 1 if its size is given as negative.
+void check_term(const char* op, const char* what, const Tensor& q, const Tensor& term,
+                const std::vector<std::int64_t>& sizes, const char* advice) {
+  if (!term.defined()) return;
+  detail::check_same_dtype(op, q, term);
+  bool fits = term.rank() == static_cast<int>(sizes.size());
+  for (std::size_t axis = 0; fits && axis < sizes.size(); ++axis) {
+    const std::int64_t size = term.dim(static_cast<int>(axis));
+    fits = sizes[axis] < 0 ? size == 1 || size == ~sizes[axis] : size == sizes[axis];
+  }
+  if (fits) return;
+  std::string wanted;
+  for (const std::int64_t size : sizes) {
+    wanted += fmt::format("{}{}{}", wanted.empty() ? "" : ", ", size < 0 ? "1 or " : "",
+                          size < 0 ? ~size : size);
+  }
+  fail<ShapeError>(fmt::format("{}: {} is {}, but must be [{}]: {}", op, what,
+                               to_string(term.shape()), wanted, advice));
+}
+
+void check_terms(const char* op, const Tensor& q, const AttentionSizes& n,
+                 const AttentionOptions& options) {
+  const std::int64_t any_batch = ~n.batch;  // negative: 1 will do
+  const std::int64_t any_head = ~n.heads;
+  check_term(op, "bias", q, options.bias, {any_batch, any_head, n.queries, n.keys},
+             "batch, heads, queries, keys");
+  check_term(op, "relative_bias", q, options.relative_bias,
+             {any_head, std::max<std::int64_t>(0, n.queries + n.keys - 1)},
+             "heads, and a number for each distance of a key from a query");
+  check_term(op, "sinks", q, options.sinks, {n.heads}, "a score for each head");
+  if (!(options.soft_cap >= 0 && std::isfinite(options.soft_cap))) {
+    fail<ValueError>(fmt::format("{}: soft_cap must be finite and at least 0 (no cap), got {}", op,
+                                 options.soft_cap));
+  }
 }
 
 AttentionSizes checked_sizes(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -48,7 +111,7 @@ AttentionSizes checked_sizes(const char* op, const Tensor& q, const Tensor& k, c
   check_rank(op, q, "q", "batch, heads, queries, width");
   check_rank(op, k, "k", "batch, heads, keys, width");
   check_rank(op, v, "v", "batch, heads, keys, value width");
-  const AttentionSizes sizes{q.dim(0), q.dim(1), q.dim(2), k.dim(2), q.dim(3), v.dim(3)};
+  AttentionSizes sizes{q.dim(0), q.dim(1), q.dim(2), k.dim(2), q.dim(3), v.dim(3)};
   const auto equal = [&](const char* what, std::int64_t a, std::int64_t b, const char* advice) {
     if (a == b) return;
     fail<ShapeError>(fmt::format("{}: {}: q {}, k {}, v {}: {} is not {}; {}", op, what,
@@ -62,8 +125,9 @@ AttentionSizes checked_sizes(const char* op, const Tensor& q, const Tensor& k, c
   equal("queries and keys differ in width", q.dim(3), k.dim(3), "project both to one head width");
   for (const Tensor& other : {k, v}) {
     equal("the batches differ", q.dim(0), other.dim(0), "give all three the same samples");
-    equal("the numbers of heads differ", q.dim(1), other.dim(1), "split all three alike");
   }
+  equal("the numbers of heads of keys and values differ", k.dim(1), v.dim(1), "split both alike");
+  sizes.group = group_of(op, q, k, options.grouped);
   for (const std::int64_t size : {sizes.queries, sizes.keys, sizes.width, sizes.value_width}) {
     if (size > std::numeric_limits<std::int32_t>::max())
       fail<ShapeError>(fmt::format("{}: size {} does not fit BLAS's 32-bit integers", op, size));
@@ -74,6 +138,7 @@ AttentionSizes checked_sizes(const char* op, const Tensor& q, const Tensor& k, c
     fail<ValueError>(
         fmt::format("{}: dropout is a probability in 0..1, got {}", op, options.dropout));
   }
+  check_terms(op, q, sizes, options);
   mask.check(op, sizes.batch, sizes.heads, sizes.queries, sizes.keys);
   return sizes;
 }
@@ -84,38 +149,161 @@ double scale_of(const AttentionOptions& options, std::int64_t width) {
   return width == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(width));
 }
 
-// The same in plain ops: what the formula says, step by step.
-Attention composition(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
-                      const AttentionOptions& options) {
-  const Tensor scores = scale(matmul(q, k, {.transpose_b = true}), scale_of(options, q.dim(3)));
-  const Tensor weights = masked_softmax(scores, mask);
-  const bool drops = options.dropout > 0 && options.rng != nullptr;
-  const Tensor used = drops ? dropout(weights, options.dropout, *options.rng) : weights;
-  return {matmul(used, v), weights};
+bool drops(const AttentionOptions& options) {
+  return options.dropout > 0 && options.rng != nullptr;
 }
 
-// One kernel call gives output and weights, whether the weights are wanted or not: the bits cannot
-// depend on it. The weights are a second recorded op on q and k, so that their own gradient joins
-// that of the output.
+// [B,G,S,d] -> [B,H,S,d]: each head of keys once for every head that shares it.
+Tensor repeated(const Tensor& x, std::int64_t group) {
+  if (group == 1) return x;
+  const Tensor apart = reshape(x, {x.dim(0), x.dim(1), 1, x.dim(2), x.dim(3)});
+  const Tensor copies = broadcast_to(apart, {x.dim(0), x.dim(1), group, x.dim(2), x.dim(3)});
+  return reshape(copies, {x.dim(0), x.dim(1) * group, x.dim(2), x.dim(3)});
+}
+
+// [H,T+S-1] -> [1,H,T,S]: element s - t + T - 1 for query t and key s.
+Tensor along_diagonals(const Tensor& relative, std::int64_t queries, std::int64_t keys) {
+  const std::int64_t heads = relative.dim(0);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t t = 0; t < queries; ++t) {
+      for (std::int64_t s = 0; s < keys; ++s) ids.push_back(s - t + queries - 1);
+    }
+  }
+  const Tensor index = tensor(std::span<const std::int64_t>(ids), {heads, queries, keys});
+  const Tensor rows = broadcast_to(reshape(relative, {heads, 1, relative.dim(1)}),
+                                   {heads, queries, relative.dim(1)});
+  return reshape(gather(rows, 2, index), {1, heads, queries, keys});
+}
+
+ScorePositions positions(const AttentionSizes& n, std::int64_t first_query, DType dtype) {
+  const auto count = [&](std::int64_t first, std::int64_t size, const Shape& shape) {
+    return reshape(shift(cast(arange(size), dtype), static_cast<double>(first)), shape);
+  };
+  return {count(0, n.batch, {n.batch, 1, 1, 1}), count(0, n.heads, {1, n.heads, 1, 1}),
+          count(first_query, n.queries, {1, 1, n.queries, 1}), count(0, n.keys, {1, 1, 1, n.keys})};
+}
+
+// All that is done to the scores but the mask, in plain ops.
+Tensor plain_scores(const char* op, const Tensor& q, const Tensor& k, const AttentionSizes& n,
+                    const AttentionOptions& options) {
+  Tensor x =
+      scale(matmul(q, repeated(k, n.group), {.transpose_b = true}), scale_of(options, n.width));
+  const double c = options.soft_cap;
+  if (c > 0) x = scale(tanh(scale(x, 1 / c)), c);
+  if (options.bias.defined()) x = x + options.bias;
+  if (options.relative_bias.defined())
+    x = x + along_diagonals(options.relative_bias, n.queries, n.keys);
+  if (!options.modifier) return x;
+  const Tensor modified = options.modifier(x, positions(n, options.first_query, x.dtype()));
+  detail::check_defined(op, modified, "what the modifier returned");
+  if (modified.shape() != x.shape() || modified.dtype() != x.dtype()) {
+    fail<ShapeError>(
+        fmt::format("{}: the modifier must return scores like those it got, {} {}, "
+                    "but returned {} {}",
+                    op, name_of(x.dtype()), to_string(x.shape()), name_of(modified.dtype()),
+                    to_string(modified.shape())));
+  }
+  return modified;
+}
+
+// The same in plain ops: what the formula says, step by step.
+AttentionSteps composition(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
+                           const AttentionOptions& options, const AttentionSizes& n) {
+  AttentionSteps steps;
+  steps.scores = plain_scores("attention", q, k, n, options);
+  if (options.sinks.defined()) {
+    const Tensor blocked = logical_not(mask.dense(n.batch, n.heads, n.queries, n.keys));
+    const Tensor sinks =
+        broadcast_to(reshape(options.sinks, {1, n.heads, 1, 1}), {n.batch, n.heads, n.queries, 1});
+    const Tensor visible =
+        masked_fill(steps.scores, blocked, -std::numeric_limits<double>::infinity());
+    steps.weights = slice(softmax(concat({visible, sinks}, 3)), 3, 0, n.keys);
+  } else {
+    steps.weights = masked_softmax(steps.scores, mask);
+  }
+  steps.dropped =
+      drops(options) ? dropout(steps.weights, options.dropout, *options.rng) : steps.weights;
+  steps.output = matmul(steps.dropped, repeated(v, n.group));
+  return steps;
+}
+
+// An input that is not there.
+Tensor or_nothing(const Tensor& x, DType dtype) { return x.defined() ? x : zeros({0}, dtype); }
+
+std::vector<Tensor> all_of(const AttentionGradients& g, bool with_values) {
+  std::vector<Tensor> list{g.q, g.k};
+  if (with_values) list.push_back(g.v);
+  list.insert(list.end(), {g.bias, g.relative, g.sinks});
+  return list;
+}
+
+Attention attend(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                 const Mask& mask, const AttentionOptions& options, bool want_weights);
+
+// The kernels take modified scores as a bias on queries and keys of no width.
+Attention attend_to_modified(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                             const Mask& mask, const AttentionOptions& options,
+                             const AttentionSizes& n, bool want_weights) {
+  AttentionOptions rest = options;
+  rest.modifier = nullptr;
+  rest.soft_cap = 0;
+  rest.relative_bias = {};
+  rest.bias = plain_scores(op, q, k, n, options);
+  const Tensor no_queries = zeros({n.batch, n.heads, n.queries, 0}, q.dtype());
+  const Tensor no_keys = zeros({n.batch, n.key_heads(), n.keys, 0}, q.dtype());
+  return attend(op, no_queries, no_keys, v, mask, rest, want_weights);
+}
+
+// One kernel call gives the output, whether the weights are wanted or not: the bits cannot depend
+// on it. The weights are a second recorded op on q and k, so that their own gradient joins that of
+// the output.
 Attention attend(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
                  const Mask& mask, const AttentionOptions& options, bool want_weights) {
   const AttentionSizes sizes = checked_sizes(op, q, k, v, mask, options);
-  if (recording_differentiable()) return composition(q, k, v, mask, options);
-  const auto call = std::make_shared<const AttentionCall>(
-      sizes, mask, scale_of(options, sizes.width), options.dropout, options.rng);
-  const AttentionCall::Result result = call->forward(q, k, v);
-  if (options.rng != nullptr && options.dropout > 0)
-    options.rng->skip(static_cast<std::uint64_t>(result.weights.size()));
+  if (recording_differentiable()) {
+    const AttentionSteps steps = composition(q, k, v, mask, options, sizes);
+    return {steps.output, steps.weights};
+  }
+  if (options.modifier) return attend_to_modified(op, q, k, v, mask, options, sizes, want_weights);
+  AttentionTerms terms{scale_of(options, sizes.width), options.soft_cap, options.bias,
+                       options.relative_bias,          options.sinks,    options.dropout};
+  if (drops(options)) terms.rng = *options.rng;
+  const auto call = std::make_shared<const AttentionCall>(sizes, mask, std::move(terms));
+  const AttentionForward forward = call->forward(q, k, v);
+  if (drops(options)) {
+    options.rng->skip(
+        static_cast<std::uint64_t>(sizes.batch * sizes.heads * sizes.queries * sizes.keys));
+  }
+  const Tensor bias = or_nothing(options.bias, q.dtype());
+  const Tensor relative = or_nothing(options.relative_bias, q.dtype());
+  const Tensor sinks = or_nothing(options.sinks, q.dtype());
+  const WantedTerms wanted{is_recorded(bias), is_recorded(relative), is_recorded(sinks)};
+  AttentionForward saved = forward;
+  saved.output = Tensor();
+  const auto gradient = [call, q, k, v, saved, wanted](const Tensor& y, const Tensor& dy) {
+    AttentionForward f = saved;
+    f.output = y;
+    return all_of(call->output_gradient(q, k, v, f, dy, wanted), true);
+  };
   Attention attention;
-  attention.output = record("attention", result.output)
-                         .inputs({q, k, v}, [call, q, k, v, p = result.weights](const Tensor& dy) {
-                           return call->output_gradient(q, k, v, p, dy);
-                         });
+  Recorder recorder = record("attention", forward.output);
+  if (call->needs_output()) {
+    attention.output = std::move(recorder).inputs({q, k, v, bias, relative, sinks}, gradient);
+  } else {  // y need not be kept
+    attention.output =
+        std::move(recorder).inputs({q, k, v, bias, relative, sinks},
+                                   [gradient](const Tensor& dy) { return gradient(Tensor(), dy); });
+  }
   if (want_weights) {
-    attention.weights = record("attention_weights", result.weights)
-                            .inputs({q, k}, [call, q, k](const Tensor& p, const Tensor& dp) {
-                              return call->weights_gradient(q, k, p, dp);
-                            });
+    AttentionForward scales = saved;
+    scales.weights = Tensor();
+    attention.weights =
+        record("attention_weights", call->weights(q, k, forward))
+            .inputs({q, k, bias, relative, sinks},
+                    [call, q, k, scales, wanted](const Tensor& p, const Tensor& dp) {
+                      return all_of(call->weights_gradient(q, k, scales, p, dp, wanted), false);
+                    });
   }
   return attention;
 }
@@ -134,101 +322,11 @@ Attention attention_with_weights(const Tensor& q, const Tensor& k, const Tensor&
   return attend("attention_with_weights", q, k, v, mask, options, true);
 }
 
-namespace detail {
-namespace {
-
-struct AttentionCase {
-  const char* name;
-  AttentionSizes sizes;
-  Mask mask;
-  AttentionOptions options = {};
-};
-
-std::vector<AttentionCase> attention_cases() {
-  const Tensor pattern = tensor(
-      std::vector<bool>{true, false, true, true, false, false, false, true, true, true}, {2, 5});
-  AttentionOptions scaled;
-  scaled.scale = -0.4;
-  AttentionOptions dropped;
-  dropped.dropout = 0.3;
-  return {
-      {"one of each", {1, 1, 1, 1, 1, 1}, Mask()},
-      {"prime sides", {1, 2, 3, 5, 7, 7}, Mask()},
-      {"values of another width, own scale", {2, 1, 3, 5, 2, 3}, Mask(), scaled},
-      {"causal", {2, 2, 5, 5, 3, 3}, Mask::causal(5)},
-      {"causal, fewer queries than keys", {1, 1, 2, 5, 3, 3}, Mask::causal(2, 5, Align::last)},
-      {"lengths, one of them 0", {3, 2, 3, 5, 2, 2}, Mask::lengths({5, 0, 2}, 5)},
-      {"a mask per head", {2, 2, 3, 5, 2, 2}, Mask::keep(pattern, "head key")},
-      {"blind queries", {1, 1, 4, 2, 2, 2}, Mask::causal(4, 2, Align::last)},
-      {"past a block, window", {1, 1, 67, 67, 2, 2}, Mask::window(3, 1)},
-      {"dropout", {1, 2, 5, 7, 3, 3}, Mask(), dropped},
-      {"no samples", {0, 2, 3, 4, 5, 5}, Mask()},
-      {"no heads", {2, 0, 3, 4, 5, 5}, Mask()},
-      {"no queries", {2, 2, 0, 3, 5, 5}, Mask()},
-      {"no keys", {2, 2, 3, 0, 5, 5}, Mask()},
-      {"width 0", {2, 2, 3, 4, 0, 5}, Mask()},
-      {"value width 0", {2, 2, 3, 4, 5, 0}, Mask()},
-  };
+AttentionSteps attention_steps(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
+                               const AttentionOptions& options, CallSite at) {
+  const OpCall call(at);
+  const AttentionSizes sizes = checked_sizes("attention_steps", q, k, v, mask, options);
+  return composition(q, k, v, mask, options, sizes);
 }
 
-using AttentionFunction = Attention (*)(const Tensor&, const Tensor&, const Tensor&, const Mask&,
-                                        const AttentionOptions&);
-
-Attention both_results(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
-                       const AttentionOptions& options) {
-  return attention_with_weights(q, k, v, mask, options);
-}
-Attention only_output(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
-                      const AttentionOptions& options) {
-  return {attention(q, k, v, mask, options), Tensor()};
-}
-
-std::vector<OpSample> attention_samples(DType dtype, AttentionFunction op, bool with_weights) {
-  std::vector<OpSample> samples;
-  for (const AttentionCase& c : attention_cases()) {
-    const AttentionSizes& n = c.sizes;
-    OpSample sample{c.name,
-                    {sample_values({n.batch, n.heads, n.queries, n.width}, dtype, 1),
-                     sample_values({n.batch, n.heads, n.keys, n.width}, dtype, 2),
-                     sample_values({n.batch, n.heads, n.keys, n.value_width}, dtype, 3)}};
-    const auto calling = [c, with_weights](AttentionFunction f) {
-      return [c, with_weights, f](const std::vector<Tensor>& x) {
-        Rng rng(9, Stream::dropout);
-        AttentionOptions options = c.options;
-        options.rng = &rng;
-        const Attention a = f(x[0], x[1], x[2], c.mask, options);
-        return with_weights ? std::vector<Tensor>{a.output, a.weights}
-                            : std::vector<Tensor>{a.output};
-      };
-    };
-    sample.call = calling(op);
-    sample.composition = calling(composition);
-    samples.push_back(std::move(sample));
-  }
-  return samples;
-}
-
-}  // namespace
-
-OpEntry attention_entry() {
-  return {
-      "attention",
-      "attention",
-      "y = P v, P = softmax(scale q k^T over visible keys)",
-      "dv = P^T dy; dP = dy v^T; dx = P (dP - rowsum(P dP)); dq = scale dx k; dk = scale dx^T q",
-      true,
-      true,
-      [](DType t) { return attention_samples(t, only_output, false); }};
-}
-OpEntry attention_with_weights_entry() {
-  return {"attention_with_weights",
-          "attention",
-          "(y, P): y = P v, P = softmax(scale q k^T over visible keys)",
-          "as attention, with the weights' own cotangent added to dP",
-          true,
-          true,
-          [](DType t) { return attention_samples(t, both_results, true); }};
-}
-
-}  // namespace detail
 }  // namespace tapehead

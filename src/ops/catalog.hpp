@@ -147,9 +147,10 @@ OpEntry mse_entry();
 OpEntry binary_cross_entropy_entry();
 // masked_softmax.cpp
 OpEntry masked_softmax_entry();
-// attention.cpp
+// attention_catalog.cpp
 OpEntry attention_entry();
 OpEntry attention_with_weights_entry();
+OpEntry attention_steps_entry();
 // heads.cpp
 OpEntry split_heads_entry();
 OpEntry merge_heads_entry();

@@ -31,7 +31,7 @@ endmacro()
 # Regular expression of an include, who may have it, and in how many files at most (0: any).
 set(owned
   "^cblas\\.h$|^openblas" "^src/core/gemm\\.cpp$" 1
-  "^thread$" "^src/core/(team\\.hpp|threads\\.cpp|jobs\\.cpp)$|^tests/" 0
+  "^thread$" "^src/core/(team\\.hpp|threads\\.cpp|jobs\\.cpp)$|^(tests|bench)/" 0
   "^nlohmann/" "^src/[a-z]+/[a-z_]+\\.cpp$" 1
   "^CLI/" "^src/cli/[a-z_]+\\.cpp$" 1
   "^catch2/" "^tests/support/catch\\.hpp$" 1

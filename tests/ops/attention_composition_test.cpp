@@ -36,6 +36,7 @@ Tensor loss_of(const Attention& a) {
 }  // namespace
 
 TEST_CASE("The fused attention ops equal their compositions") {
+  const BothKernels kernel;
   int compared = 0;
   for (const OpEntry& entry : op_catalog()) {
     if (entry.family != "attention") continue;
@@ -58,6 +59,7 @@ TEST_CASE("The fused attention ops equal their compositions") {
 }
 
 TEST_CASE("Attention has second derivatives on a differentiable tape") {
+  const BothKernels kernel;
   // d/dx of the sum of dq * u, against differences of the first derivative, which has kernels of
   // its own.
   const Mask mask = Mask::causal(3, 4, Align::last) &

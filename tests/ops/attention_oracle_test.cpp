@@ -57,6 +57,7 @@ std::vector<Case> cases() {
 }  // namespace
 
 TEST_CASE("Attention equals the textbook, forward and backward") {
+  const BothKernels kernel;
   std::uint64_t salt = 0;
   for (const Case& c : cases()) {
     for (const bool use_weights : {false, true}) {
@@ -72,6 +73,7 @@ TEST_CASE("Attention equals the textbook, forward and backward") {
 }
 
 TEST_CASE("Attention with a scale of one's own") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({1, 2, 4, 6, 3, 3}, DType::f64, 1, true);
   for (const double scale : {0.0, -0.7, 2.0}) {
     AttentionOptions options;
@@ -81,6 +83,7 @@ TEST_CASE("Attention with a scale of one's own") {
 }
 
 TEST_CASE("Attention with dropout uses one set of draws, forward and backward") {
+  const BothKernels kernel;
   const double p = 0.3;
   const oracle::AttentionSizes sizes{2, 2, 70, 70, 5, 4};
   const Mask mask = Mask::causal(70);
@@ -100,6 +103,7 @@ TEST_CASE("Attention with dropout uses one set of draws, forward and backward") 
 }
 
 TEST_CASE("Attention gives the same bits on any number of threads") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({3, 4, 130, 130, 16, 16}, DType::f32, 8, true);
   for (const double p : {0.0, 0.2}) {
     std::vector<Outputs> results;

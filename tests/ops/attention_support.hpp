@@ -13,9 +13,17 @@
 #include <tapehead/ops.hpp>
 #include <tapehead/tape.hpp>
 
+#include "ops/attention_call.hpp"
+
 namespace attention_test {
 
 using namespace tapehead;
+
+// A test case that begins with one runs once with each kernel.
+struct BothKernels {
+  using Force = detail::ForceAttentionKernel;
+  Force force{GENERATE(Force::direct, Force::streaming)};
+};
 
 struct Inputs {
   Tensor q, k, v, dy, dp;  // dp undefined: the weights are not used

@@ -64,6 +64,7 @@ bool all_nan(const std::vector<double>& values) {
 }  // namespace
 
 TEST_CASE("A query that sees nothing gives 0 and passes nothing back") {
+  const BothKernels kernel;
   for (const DType dtype : {DType::f32, DType::f64}) {
     Inputs in;
     in.q = one_head({{1, 0}, {0, 1}}, dtype);
@@ -90,6 +91,7 @@ TEST_CASE("A query that sees nothing gives 0 and passes nothing back") {
 }
 
 TEST_CASE("keep and block mean what their names say") {
+  const BothKernels kernel;
   const Tensor lower = blocked({true, false, false, true, true, false, true, true, true}, {3, 3});
   CHECK(means(Mask::keep(lower, "query key"), 3, {1, 2, 3}) == std::vector<double>{1, 1.5, 2});
   CHECK(means(Mask::block(lower, "query key"), 3, {1, 2, 3}) == std::vector<double>{2.5, 3, 0});
@@ -100,6 +102,7 @@ TEST_CASE("keep and block mean what their names say") {
 }
 
 TEST_CASE("Causal with fewer queries than keys, both ways") {
+  const BothKernels kernel;
   const std::vector<double> v{1, 2, 3, 4};
   CHECK(means(Mask::causal(1, 4, Align::first), 1, v) == std::vector<double>{1});
   CHECK(means(Mask::causal(1, 4, Align::last), 1, v) == std::vector<double>{2.5});
@@ -109,6 +112,7 @@ TEST_CASE("Causal with fewer queries than keys, both ways") {
 }
 
 TEST_CASE("One query at a time equals the last rows of the whole") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({1, 2, 9, 9, 4, 4}, DType::f64, 3, false);
   const Tensor whole = attention(in.q, in.k, in.v, Mask::causal(9));
   for (std::int64_t t = 0; t < 9; ++t) {
@@ -119,6 +123,7 @@ TEST_CASE("One query at a time equals the last rows of the whole") {
 }
 
 TEST_CASE("Attention refuses sizes that do not fit, naming them") {
+  const BothKernels kernel;
   const auto t = [](std::int64_t b, std::int64_t h, std::int64_t rows, std::int64_t width) {
     return zeros({b, h, rows, width});
   };
@@ -157,6 +162,7 @@ TEST_CASE("Attention refuses sizes that do not fit, naming them") {
 }
 
 TEST_CASE("A refused call draws nothing, and a user's exception passes through") {
+  const BothKernels kernel;
   Rng rng(1, Stream::dropout);
   AttentionOptions options;
   options.dropout = 0.5;
@@ -170,6 +176,7 @@ TEST_CASE("A refused call draws nothing, and a user's exception passes through")
 }
 
 TEST_CASE("A user's rule is called once for each pair, on the calling thread") {
+  const BothKernels kernel;
   const UseThreads guard(2);
   std::atomic<int> calls = 0;
   std::atomic<int> elsewhere = 0;
@@ -186,6 +193,7 @@ TEST_CASE("A user's rule is called once for each pair, on the calling thread") {
 }
 
 TEST_CASE("Returned weights are those before dropout") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({2, 2, 5, 7, 3, 3}, DType::f32, 9, false);
   Rng rng(1, Stream::dropout);
   AttentionOptions options;
@@ -204,6 +212,7 @@ TEST_CASE("Returned weights are those before dropout") {
 }
 
 TEST_CASE("Without a probability or without a stream there is no dropout and no draw") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({1, 2, 5, 7, 3, 3}, DType::f32, 9, false);
   const Outputs plain = run(in, Mask());
   AttentionOptions options;
@@ -225,6 +234,7 @@ TEST_CASE("Without a probability or without a stream there is no dropout and no 
 }
 
 TEST_CASE("Asking for the weights changes no bit of the output or of a gradient") {
+  const BothKernels kernel;
   const auto one_head_blind =
       Mask::rule([](std::int64_t, std::int64_t h, std::int64_t, std::int64_t) { return h != 1; });
   const Inputs some = random_inputs({2, 3, 9, 9, 5, 5}, DType::f32, 1, false);
@@ -238,6 +248,7 @@ TEST_CASE("Asking for the weights changes no bit of the output or of a gradient"
 }
 
 TEST_CASE("What stands at a blocked position reaches nothing") {
+  const BothKernels kernel;
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const double poison : {kNaN, kInf, -kInf, 1e38}) {
       INFO(name_of(dtype) << " " << poison);
@@ -262,6 +273,7 @@ TEST_CASE("What stands at a blocked position reaches nothing") {
 }
 
 TEST_CASE("A bad key or value harms exactly the queries that see it") {
+  const BothKernels kernel;
   // Query t of 70 sees keys 0..t, key 66 is bad: queries 66..69 see it.
   const Mask mask = Mask::causal(70);
   for (const DType dtype : {DType::f32, DType::f64}) {
@@ -310,6 +322,7 @@ TEST_CASE("A bad key or value harms exactly the queries that see it") {
 }
 
 TEST_CASE("A bad cotangent or query reaches the keys that its query sees, and no others") {
+  const BothKernels kernel;
   // Query 3 of 5 sees keys 0..3.
   const Inputs in = random_inputs({1, 1, 5, 5, 4, 4}, DType::f64, 6, false);
   Inputs bad = in;
@@ -332,6 +345,7 @@ TEST_CASE("A bad cotangent or query reaches the keys that its query sees, and no
 }
 
 TEST_CASE("An infinite value gives infinity to those who see it, not NaN to the others") {
+  const BothKernels kernel;
   Inputs in;
   in.q = zeros({1, 1, 2, 1}, DType::f64);
   in.k = zeros({1, 1, 2, 1}, DType::f64);
@@ -343,6 +357,7 @@ TEST_CASE("An infinite value gives infinity to those who see it, not NaN to the 
 }
 
 TEST_CASE("Huge scores stay finite") {
+  const BothKernels kernel;
   Inputs in;
   in.q = one_head({{1e15}, {-1e15}}, DType::f32);
   in.k = one_head({{1e15}, {-1e15}, {2e14}}, DType::f32);
@@ -355,6 +370,7 @@ TEST_CASE("Huge scores stay finite") {
 }
 
 TEST_CASE("The output has the queries' shape, and padding only changes padded keys") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({6, 1, 200, 200, 4, 4}, DType::f32, 2, false);
   Rng rng(1, Stream::dropout);
   AttentionOptions training;
@@ -368,6 +384,7 @@ TEST_CASE("The output has the queries' shape, and padding only changes padded ke
 }
 
 TEST_CASE("Samples do not look at one another: permuting a batch permutes the result") {
+  const BothKernels kernel;
   const std::int64_t n = 5;  // as many samples as positions, so that swapped axes would fit
   const Inputs in = random_inputs({5, 2, 5, 5, 4, 4}, DType::f32, 2, false);
   const std::vector<std::int64_t> order{3, 0, 4, 2, 1};
@@ -390,6 +407,7 @@ TEST_CASE("Samples do not look at one another: permuting a batch permutes the re
 }
 
 TEST_CASE("Empty sizes give empty or zero results and gradients") {
+  const BothKernels kernel;
   const std::vector<oracle::AttentionSizes> sizes{
       {0, 2, 3, 4, 5, 5}, {2, 0, 3, 4, 5, 5}, {2, 2, 0, 3, 5, 5}, {2, 2, 3, 0, 5, 5},
       {2, 2, 3, 4, 0, 5}, {2, 2, 3, 4, 5, 0}, {0, 0, 0, 0, 0, 0},
@@ -418,6 +436,7 @@ TEST_CASE("Empty sizes give empty or zero results and gradients") {
 }
 
 TEST_CASE("Outside a tape nothing is recorded") {
+  const BothKernels kernel;
   const Inputs in = random_inputs({1, 1, 2, 2, 2, 2}, DType::f32, 1, false);
   const Attention a = attention_with_weights(in.q, in.k, in.v);
   CHECK(a.output.tape_id() == 0);

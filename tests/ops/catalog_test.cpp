@@ -34,7 +34,7 @@ std::string header_text(const std::string& name) {
 std::vector<std::string> declared_ops() {
   const std::string text = header_text("ops.hpp");
   const std::regex declaration(
-      R"(\[\[nodiscard\]\]\s+(?:Tensor|std::vector<Tensor>|CrossEntropy|Attention)\s+(\w+)\s*\()");
+      R"(\[\[nodiscard\]\]\s+(?:Tensor|std::vector<Tensor>|CrossEntropy|Attention|AttentionSteps)\s+(\w+)\s*\()");
   std::vector<std::string> names;
   for (std::sregex_iterator match(text.begin(), text.end(), declaration), end; match != end;
        ++match) {
@@ -88,7 +88,7 @@ TEST_CASE("the regular expression finds the operations of ops.hpp") {
   CHECK(names.front() == "cast");
   CHECK(names.back() == "merge_heads");
   for (const char* name : {"maximum", "where", "split", "cross_entropy_sums", "argmax",
-                           "attention_with_weights", "merge_heads"}) {
+                           "attention_with_weights", "attention_steps", "merge_heads"}) {
     INFO(name);
     CHECK(std::count(names.begin(), names.end(), name) == 1);
   }
@@ -261,8 +261,9 @@ TEST_CASE("the composition of a fused operation in plain ones gives its values")
 TEST_CASE("operations of any rank have a sample of rank 8") {
   // Those whose rank is fixed by what they do, or one less than that of the result.
   const std::set<std::string> fixed{
-      "arange",         "embedding",   "attention",   "attention_with_weights",
-      "masked_softmax", "split_heads", "merge_heads", "einsum"};
+      "arange",          "embedding",      "attention",   "attention_with_weights",
+      "attention_steps", "masked_softmax", "split_heads", "merge_heads",
+      "einsum"};
   for (const OpEntry& entry : op_catalog()) {
     INFO(entry.name);
     if (fixed.count(entry.name) > 0) continue;

@@ -12,12 +12,17 @@ namespace oracle {
 
 struct AttentionSizes {
   std::size_t batch, heads, queries, keys, width, value_width;
+  std::size_t group = 1;  // heads that share a head of keys and values
 };
 
 struct AttentionInputs {
   AttentionSizes sizes;
-  std::vector<double> q, k, v;  // [B,H,T,d] [B,H,S,d] [B,H,S,e]
+  std::vector<double> q, k, v;  // [B,H,T,d] [B,H/group,S,d] [B,H/group,S,e]
   double scale = 1;
+  double cap = 0;  // scores become cap tanh(x / cap); 0: they stay
+  // Added to the capped scores; empty: nothing.
+  std::function<double(std::size_t b, std::size_t h, std::size_t t, std::size_t s)> bias;
+  std::vector<double> sinks;  // [H]: a score of each head that takes its share; empty: none
   std::function<bool(std::size_t b, std::size_t h, std::size_t t, std::size_t s)> visible;
   std::vector<double> factors;    // [B,H,T,S]: what dropout multiplies the weights by; empty: 1
   std::vector<double> d_output;   // cotangents; empty: 0
@@ -26,6 +31,8 @@ struct AttentionInputs {
 
 struct AttentionResults {
   std::vector<double> output, weights, dq, dk, dv;
+  std::vector<double> dbias;   // [B,H,T,S]
+  std::vector<double> dsinks;  // [H]
 };
 
 inline AttentionResults attention(const AttentionInputs& in) {
@@ -37,6 +44,8 @@ inline AttentionResults attention(const AttentionInputs& in) {
   r.dq.assign(in.q.size(), 0.0);
   r.dk.assign(in.k.size(), 0.0);
   r.dv.assign(in.v.size(), 0.0);
+  r.dbias.assign(r.weights.size(), 0.0);
+  r.dsinks.assign(n.heads, 0.0);
   for (std::size_t head = 0; head < heads; ++head) {
     for (std::size_t t = 0; t < n.queries; ++t) {
       std::vector<std::size_t> seen;
@@ -45,10 +54,10 @@ inline AttentionResults attention(const AttentionInputs& in) {
       }
       const auto q_at = [&](std::size_t i) { return (head * n.queries + t) * n.width + i; };
       const auto k_at = [&](std::size_t s, std::size_t i) {
-        return (head * n.keys + s) * n.width + i;
+        return (head / n.group * n.keys + s) * n.width + i;
       };
       const auto v_at = [&](std::size_t s, std::size_t i) {
-        return (head * n.keys + s) * n.value_width + i;
+        return (head / n.group * n.keys + s) * n.value_width + i;
       };
       const auto y_at = [&](std::size_t i) { return (head * n.queries + t) * n.value_width + i; };
       const auto p_at = [&](std::size_t s) { return (head * n.queries + t) * n.keys + s; };
@@ -58,12 +67,22 @@ inline AttentionResults attention(const AttentionInputs& in) {
 
       double largest = -std::numeric_limits<double>::infinity();
       std::vector<double> score(n.keys, 0.0);
+      std::vector<double> slope(n.keys, 1.0);  // of the cap
+      const std::size_t h = head % n.heads;
+      if (!in.sinks.empty()) largest = in.sinks[h];
       for (std::size_t s : seen) {
         for (std::size_t i = 0; i < n.width; ++i) score[s] += in.q[q_at(i)] * in.k[k_at(s, i)];
         score[s] *= in.scale;
+        if (in.cap != 0) {
+          const double tangent = std::tanh(score[s] / in.cap);
+          score[s] = in.cap * tangent;
+          slope[s] = 1 - tangent * tangent;
+        }
+        if (in.bias) score[s] += in.bias(head / n.heads, h, t, s);
         largest = std::max(largest, score[s]);
       }
-      double total = 0;
+      const double sink = in.sinks.empty() ? 0 : std::exp(in.sinks[h] - largest);
+      double total = sink;
       for (std::size_t s : seen) total += std::exp(score[s] - largest);
       for (std::size_t s : seen) r.weights[p_at(s)] = std::exp(score[s] - largest) / total;
       for (std::size_t s : seen) {
@@ -84,9 +103,11 @@ inline AttentionResults attention(const AttentionInputs& in) {
         double dx = 0;
         for (std::size_t a : seen)
           dx += dp[a] * r.weights[p_at(a)] * ((a == s ? 1.0 : 0.0) - r.weights[p_at(s)]);
+        r.dbias[p_at(s)] = dx;
+        if (sink != 0) r.dsinks[h] -= dp[s] * r.weights[p_at(s)] * sink / total;
         for (std::size_t i = 0; i < n.width; ++i) {
-          r.dq[q_at(i)] += in.scale * dx * in.k[k_at(s, i)];
-          r.dk[k_at(s, i)] += in.scale * dx * in.q[q_at(i)];
+          r.dq[q_at(i)] += in.scale * dx * slope[s] * in.k[k_at(s, i)];
+          r.dk[k_at(s, i)] += in.scale * dx * slope[s] * in.q[q_at(i)];
         }
       }
     }
