@@ -19,8 +19,10 @@ namespace tapehead {
 using NextToken = std::function<std::vector<double>(std::span<const std::int64_t> ids)>;
 
 // Learned positions end: the model then sees the last max_length ids. It must outlive the function.
+// Keys and values of earlier calls are kept, by all copies of the function together: ids that go on
+// from those of the last call cost the new ones alone. A write to the parameters begins anew.
 [[nodiscard]] NextToken next_token(const LanguageModel& model);
-// The target of this source; the source is encoded once. ids begin with the start symbol.
+// The target of this source. ids begin with the start symbol.
 [[nodiscard]] NextToken next_token(const EncoderDecoder& model,
                                    std::span<const std::int64_t> source);
 

@@ -52,11 +52,17 @@ class Mask {
   [[nodiscard]] static Mask block(const Tensor& blocked, MaskAxes axes);
   // Query t sees keys t-before .. t+after; as many keys as queries.
   [[nodiscard]] static Mask window(std::int64_t before, std::int64_t after);
+  // With other numbers of queries and keys: the query that stands at key t sees t-before ..
+  // t+after.
+  [[nodiscard]] static Mask window(std::int64_t before, std::int64_t after, std::int64_t queries,
+                                   std::int64_t keys, Align align);
   // Keys 0..prefix[b]-1 are visible to all queries of sample b, the rest causally.
   [[nodiscard]] static Mask prefix(std::vector<std::int64_t> prefix, std::int64_t length);
   // documents [batch, length] of i64, the document each position belongs to: a query sees the keys
-  // of its own document.
+  // of its own document. Packed sequences: Mask::documents(d) & Mask::causal(length).
   [[nodiscard]] static Mask documents(const Tensor& documents);
+  // The same across two sequences: of_queries [batch, queries], of_keys [batch, keys].
+  [[nodiscard]] static Mask documents(const Tensor& of_queries, const Tensor& of_keys);
   // The user's own rule, a pure function. Ops call it on the calling thread, once for each
   // (batch, head, query, key).
   [[nodiscard]] static Mask rule(Rule sees, std::string name = "rule");
@@ -110,5 +116,19 @@ class Mask {
 // A picture of one sample and head with query and key labels: '#' visible, '.' blocked.
 [[nodiscard]] std::string to_string(const Mask& mask, std::int64_t queries, std::int64_t keys,
                                     std::int64_t batch = 0, std::int64_t head = 0);
+// The same with a label for each query and each key, the tokens for instance; those of the keys are
+// read downwards.
+[[nodiscard]] std::string to_string(const Mask& mask, const std::vector<std::string>& queries,
+                                    const std::vector<std::string>& keys, std::int64_t batch = 0,
+                                    std::int64_t head = 0);
+
+// What looks like one of the classic mistakes for scores of these sizes, a sentence for each; empty
+// when nothing does. A legitimate mask may look so too: a hint, not an error. Asks for every pair.
+//   - a query that sees nothing
+//   - padding said of queries in place of keys: every query of a sample sees all or nothing
+//   - a causal mask transposed (queries see only themselves and later keys), or keep for block
+[[nodiscard]] std::vector<std::string> lint(const Mask& mask, std::int64_t batch,
+                                            std::int64_t heads, std::int64_t queries,
+                                            std::int64_t keys);
 
 }  // namespace tapehead

@@ -8,12 +8,13 @@
 // Streams and masks as in nn.hpp: without a stream nothing is dropped.
 #pragma once
 
+#include <functional>
+
 #include <tapehead/nn.hpp>
 
 namespace tapehead {
 
 enum class NormPlace { post, pre };
-enum class Positions { none, sinusoidal, learned };
 
 // Where first weights come from. Biases start at 0 (standard: as in LinearOptions outside of the
 // attention), gains at 1.
@@ -47,6 +48,9 @@ struct TransformerOptions {
   bool qkv_bias = true;  // of queries, keys and values
   DropoutOptions dropout = {};
   Initialiser init = Initialiser::standard;
+  // Attention over a memory has no positions, window or modifier. A model puts its positions here
+  // when they belong to the attention.
+  AttentionVariant variant = {};
 };
 
 // What a layer may attend to beside its own sequence: the output of an encoder.
@@ -59,6 +63,23 @@ struct LayerResult {
   Tensor output;         // [B,T,D]
   Tensor weights;        // [B,H,T,T]
   Tensor cross_weights;  // [B,H,T,S]; undefined without cross-attention
+};
+
+// One layer's keys and values so far, and those of the memory, which are made once.
+struct LayerCache {
+  KeyValueCache own, cross;
+};
+struct LayerPatch {
+  AttentionPatch own, cross;
+};
+// What one call of a layer is given beside its input; see AttentionRun.
+struct LayerRun {
+  Mask mask = {};
+  Memory memory = {};
+  Rng* rng = nullptr;
+  Weights weights = Weights::none;
+  LayerPatch patch = {};
+  LayerCache* cache = nullptr;
 };
 
 // post: h = norm1(x + attention(x));   [h = cross_norm(h + cross(h, memory));]  norm2(h + ffn(h))
@@ -75,6 +96,7 @@ struct TransformerLayer {
   [[nodiscard]] LayerResult with_weights(const Tensor& x, const Mask& mask = {},
                                          const Memory& memory = {}, Rng* rng = nullptr,
                                          CallSite at = {}) const;
+  [[nodiscard]] LayerResult run(const Tensor& x, const LayerRun& how, CallSite at = {}) const;
 
   MultiHeadAttention attention;
   Norm norm1;
@@ -93,6 +115,23 @@ struct StackResult {
   std::vector<Tensor> cross_weights;  // per layer [B,H,T,S]
 };
 
+// What every layer keeps between steps of decoding.
+struct DecodingCache {
+  std::vector<LayerCache> layers;  // empty at first
+
+  [[nodiscard]] std::int64_t length() const { return layers.empty() ? 0 : layers[0].own.length(); }
+  void truncate(std::int64_t length);  // forgets later positions
+};
+
+struct StackRun {
+  Mask mask = {};
+  Memory memory = {};
+  Rng* rng = nullptr;
+  Weights weights = Weights::none;
+  std::function<LayerPatch(std::int64_t layer)> patch = nullptr;  // counted from 0
+  DecodingCache* cache = nullptr;
+};
+
 // Layers one after the other; a pre-norm stack ends with a norm of its own, unless told otherwise.
 struct TransformerStack {
   enum class FinalNorm { no, yes };
@@ -107,6 +146,7 @@ struct TransformerStack {
   [[nodiscard]] StackResult with_weights(const Tensor& x, const Mask& mask = {},
                                          const Memory& memory = {}, Rng* rng = nullptr,
                                          CallSite at = {}) const;
+  [[nodiscard]] StackResult run(const Tensor& x, const StackRun& how, CallSite at = {}) const;
 
   std::vector<TransformerLayer> layers;
   std::optional<Norm> final_norm;  // pre-norm only
@@ -174,6 +214,9 @@ struct EncoderModel {
   [[nodiscard]] StackResult padded_with_weights(const Tensor& ids,
                                                 const std::vector<std::int64_t>& lengths,
                                                 CallSite at = {}) const;
+  // `how.mask` joins that of the lengths.
+  [[nodiscard]] StackResult run(const Tensor& ids, const std::vector<std::int64_t>& lengths,
+                                const StackRun& how, CallSite at = {}) const;
 
   EncoderModelOptions options;
   TokenInput input;
@@ -205,6 +248,11 @@ struct LanguageModel {
                                   CallSite at = {}) const;
   [[nodiscard]] StackResult with_weights(const Tensor& ids,
                                          CallSite at = {}) const;  // output: logits
+  // `how.mask` joins the causal one; with a cache it is for the new ids and all positions so far.
+  [[nodiscard]] StackResult run(const Tensor& ids, const StackRun& how, CallSite at = {}) const;
+  // The ids that come next, after those that the cache has seen: the logits of these [B,n,symbols],
+  // as if everything had been given at once.
+  [[nodiscard]] Tensor step(const Tensor& ids, DecodingCache& cache, CallSite at = {}) const;
 
   LanguageModelOptions options;
   TokenInput input;
@@ -238,6 +286,9 @@ struct EncoderDecoder {
                                          const std::vector<std::int64_t>& lengths,
                                          const Tensor& target,
                                          CallSite at = {}) const;  // of the decoder
+  // The target ids that come next; see LanguageModel::step. The same memory at every step.
+  [[nodiscard]] Tensor step(const Tensor& target, const Memory& memory, DecodingCache& cache,
+                            CallSite at = {}) const;
 
   EncoderDecoderOptions options;
   TokenInput source_input;

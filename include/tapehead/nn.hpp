@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include <tapehead/attention.hpp>
 #include <tapehead/mask.hpp>
 #include <tapehead/ops.hpp>
 #include <tapehead/params.hpp>
@@ -66,8 +67,6 @@ struct RMSNorm {
   double eps;
   const char* path;
 };
-
-enum class NormKind { layer, rms, none };
 
 struct NormOptions {
   NormKind kind = NormKind::layer;
@@ -128,22 +127,20 @@ struct FeedForward {
 
 struct MultiHeadOptions {
   std::int64_t width = 0;
-  std::int64_t heads = 1;  // width must divide by it
+  std::int64_t heads = 1;        // width must divide by it, unless variant.head_width is given
+  std::int64_t key_width = 0;    // of the input `key`; 0: width
+  std::int64_t value_width = 0;  // of the input `value`; 0: width
   bool bias = true;
   bool qkv_bias = true;        // false: of the four projections only the output has a bias
   double dropout = 0;          // on the weights
   Init init = nullptr;         // of the projections; nullptr: Xavier-uniform
   Init output_init = nullptr;  // of W_O; nullptr: as `init`
   Init bias_init = nullptr;    // nullptr: 0
-};
-
-struct MultiHeadResult {
-  Tensor output;   // [B,T,D]
-  Tensor weights;  // [B,H,T,S], before dropout
+  AttentionVariant variant = {};
 };
 
 // The standard attention: W_Q, W_K, W_V, W_O, scores divided by sqrt(D / H).  Vaswani et al. 2017.
-// query [B,T,D], key and value [B,S,D].
+// query [B,T,D], key and value [B,S,D] (or of their own widths).
 // What stands in key and value at a position that no query may see, NaN included, reaches neither
 // the output nor a gradient.
 struct MultiHeadAttention {
@@ -156,11 +153,19 @@ struct MultiHeadAttention {
   [[nodiscard]] MultiHeadResult with_weights(const Tensor& query, const Tensor& key,
                                              const Tensor& value, const Mask& mask = {},
                                              Rng* rng = nullptr, CallSite at = {}) const;
+  // All of the above, and what they leave out.
+  [[nodiscard]] MultiHeadResult run(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionRun& how, CallSite at = {}) const;
 
-  Linear query;
-  Linear key;
-  Linear value;
-  Linear output;
+  AttentionVariant variant;                  // with kv_heads as it is
+  Linear query;                              // [D, H d]
+  Linear key;                                // [D, G d]
+  Linear value;                              // [D, G e]
+  Linear output;                             // [H e, D]
+  std::optional<Norm> query_norm, key_norm;  // gain, bias [d]
+  Param relative;  // t5 [t5_buckets, H], relative [2 max_distance + 1, H]: the most distant key
+                   // before the query first
+  Param sinks;     // trained: [H]
   std::int64_t heads;
   double dropout;
   const char* path;

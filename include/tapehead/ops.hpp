@@ -270,6 +270,15 @@ struct AttentionSteps {
                                              const Mask& mask = {},
                                              const AttentionOptions& options = {},
                                              CallSite at = {});
+struct RotateOptions {
+  double base = 10000;
+  std::optional<std::int64_t> dims = std::nullopt;  // n, even: columns from n on stay; the width
+  bool halves = false;     // pairs are columns i and i + n/2 in place of 2i and 2i + 1
+  std::int64_t first = 0;  // position of row 0
+  bool back = false;       // by the opposite angles
+};
+// x [..,T,d]: pair i of row t turned by the angle t / base^(2i/n)
+[[nodiscard]] Tensor rotate(const Tensor& x, const RotateOptions& options = {}, CallSite at = {});
 [[nodiscard]] Tensor split_heads(const Tensor& x, std::int64_t heads,
                                  CallSite at = {});                   // [B,T,D] -> [B,H,T,D/H]
 [[nodiscard]] Tensor merge_heads(const Tensor& x, CallSite at = {});  // [B,H,T,d] -> [B,T,H*d]

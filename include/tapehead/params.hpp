@@ -60,6 +60,7 @@ class Param {
   [[nodiscard]] DType dtype() const;
   [[nodiscard]] int index() const { return index_; }
   [[nodiscard]] bool frozen() const;
+  [[nodiscard]] std::uint64_t version() const;  // of its store: raised by every write
 
  private:
   friend class Params;

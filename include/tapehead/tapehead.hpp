@@ -1,6 +1,7 @@
 // Everything: train, check and understand toy Transformers.
 #pragma once
 
+#include <tapehead/attention.hpp>      // what can be different about attention
 #include <tapehead/call_site.hpp>      // where an op was called
 #include <tapehead/catalog.hpp>        // every op with formula and samples
 #include <tapehead/error.hpp>          // what is thrown
@@ -24,5 +25,6 @@
 #include <tapehead/tape.hpp>           // recording and backward
 #include <tapehead/tasks.hpp>          // sequence tasks
 #include <tapehead/tensor.hpp>         // tensors
+#include <tapehead/torch_names.hpp>    // weights of PyTorch modules
 #include <tapehead/train.hpp>          // the training loop
 #include <tapehead/trials.hpp>         // many runs side by side

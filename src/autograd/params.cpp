@@ -114,6 +114,10 @@ const ParamStore::Entry& entry_of(const ParamStore* store, int index) {
 
 const std::string& Param::name() const { return entry_of(store_.get(), index_).name; }
 const Shape& Param::shape() const { return entry_of(store_.get(), index_).shape; }
+std::uint64_t Param::version() const {
+  (void)entry_of(store_.get(), index_);
+  return store_->version;
+}
 DType Param::dtype() const {
   (void)entry_of(store_.get(), index_);
   return store_->dtype;

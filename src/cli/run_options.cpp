@@ -39,6 +39,7 @@ void RunOptions::add_model_to(Verb& verb) {
       .option("--layers", layers, "N", "Layers of each stack")
       .option("--width", width, "N", "Width of the model")
       .option("--heads", heads, "N", "Heads; the width must divide by them")
+      .option("--kv-heads", kv_heads, "N", "Heads of keys and values, shared by those of queries")
       .option("--hidden", hidden, "N", "Width inside the feed-forward")
       .option("--activation", activation, "NAME",
               detail::words_of<Activation>() + "; none: attention alone")
@@ -104,6 +105,7 @@ void RunOptions::apply(RunConfig& config, const std::function<bool(const char*)>
   if (width && !hidden && stack.width > 0) stack.hidden = stack.hidden * *width / stack.width;
   set(stack.width, width);
   set(stack.heads, heads);
+  set(stack.variant.kv_heads, kv_heads);
   set(stack.hidden, hidden);
   choose(stack.activation, "--activation", activation, given);
   choose(stack.norm, "--norm", norm, given);

@@ -14,7 +14,7 @@ namespace tapehead::cli {
 struct RunOptions {
   std::optional<std::int64_t> seed, epochs, steps, batch, accumulate, warmup, warmup_tokens,
       evaluate_every, patience, symbols, length, depth, train, validation, test, layers, width,
-      heads, hidden;
+      heads, kv_heads, hidden;
   std::optional<double> lr, lr_end, clip, weight_decay, beta1, beta2, label_smoothing, minutes,
       dropout;
   std::string schedule, activation, norm, place, positions, init, data;

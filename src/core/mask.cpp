@@ -231,23 +231,4 @@ Mask Mask::tabulated(std::int64_t batch, std::int64_t heads, std::int64_t querie
   return keep(dense(batch, heads, queries, keys), "batch head query key");
 }
 
-std::string to_string(const Mask& mask, std::int64_t queries, std::int64_t keys, std::int64_t batch,
-                      std::int64_t head) {
-  constexpr std::int64_t kStep = 5;  // every fifth key carries its number
-  check_sizes("to_string(Mask)", {batch, head, queries, keys});
-  const std::size_t label = std::max<std::size_t>(5, fmt::formatted_size("{}", queries));
-  std::string text =
-      fmt::format("{}: sample {}, head {}, # visible, . blocked\n", mask.name(), batch, head);
-  text += fmt::format("{:<{}} key\n{:<{}} ", "", label, "query", label);
-  for (std::int64_t key = 0; key < keys; key += kStep) text += fmt::format("{:<{}}", key, kStep);
-  while (text.back() == ' ') text.pop_back();
-  std::vector<unsigned char> visible(static_cast<std::size_t>(keys));
-  for (std::int64_t query = 0; query < queries; ++query) {
-    mask.row(batch, head, query, visible);
-    text += fmt::format("\n{:>{}} ", query, label);
-    for (unsigned char v : visible) text += v != 0 ? '#' : '.';
-  }
-  return text + "\n";
-}
-
 }  // namespace tapehead

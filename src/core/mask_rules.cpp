@@ -98,40 +98,43 @@ struct Prefix final : IntervalRule {
 };
 
 struct Window final : IntervalRule {
-  Window(std::string its_name, std::int64_t keys_before, std::int64_t keys_after)
-      : IntervalRule(std::move(its_name)), before(keys_before), after(keys_after) {
-    square = true;
-    advice = "a window needs as many keys as queries";
-  }
+  // Query t stands at key t + its_offset.
+  Window(std::string its_name, std::int64_t keys_before, std::int64_t keys_after,
+         std::int64_t its_offset = 0)
+      : IntervalRule(std::move(its_name)),
+        before(keys_before),
+        after(keys_after),
+        offset(its_offset) {}
   Keys keys(std::int64_t, std::int64_t query) const override {
-    return {query - before, query + after + 1};
+    return {query + offset - before, query + offset + after + 1};
   }
-  std::int64_t before, after;
+  std::int64_t before, after, offset;
 };
 
 // A query sees the keys that carry its own number.
 struct Documents final : Mask::Node {
-  Documents(std::string its_name, const Tensor& numbers)
-      : Node(std::move(its_name)), documents(numbers) {
-    sizes = {documents.dim(0), kAny, documents.dim(1), documents.dim(1)};
+  Documents(std::string its_name, const Tensor& numbers_of_queries, const Tensor& numbers_of_keys)
+      : Node(std::move(its_name)), of_queries(numbers_of_queries), of_keys(numbers_of_keys) {
+    sizes = {of_queries.dim(0), kAny, of_queries.dim(1), of_keys.dim(1)};
     per_batch = true;
   }
-  const std::int64_t* of(std::int64_t batch) const {
-    return detail::in<std::int64_t>(documents) + batch * documents.dim(1);
+  static const std::int64_t* row_of(const Tensor& numbers, std::int64_t batch) {
+    return detail::in<std::int64_t>(numbers) + batch * numbers.dim(1);
   }
   bool sees(std::int64_t batch, std::int64_t, std::int64_t query, std::int64_t key) const override {
-    return of(batch)[query] == of(batch)[key];
+    return row_of(of_queries, batch)[query] == row_of(of_keys, batch)[key];
   }
   // Looks at queries + keys numbers in place of queries * keys pairs.
   Cover cover(std::int64_t batch, std::int64_t, const Rectangle& r) const override {
-    const std::int64_t* numbers = of(batch);
-    const auto queries = std::minmax_element(numbers + r.q0, numbers + r.q1);
-    const auto keys = std::minmax_element(numbers + r.k0, numbers + r.k1);
+    const std::int64_t* q = row_of(of_queries, batch);
+    const std::int64_t* k = row_of(of_keys, batch);
+    const auto queries = std::minmax_element(q + r.q0, q + r.q1);
+    const auto keys = std::minmax_element(k + r.k0, k + r.k1);
     if (*queries.second < *keys.first || *keys.second < *queries.first) return Cover::none;
     const bool one = *queries.first == *queries.second && *keys.first == *keys.second;
     return one ? Cover::all : Cover::mixed;
   }
-  Tensor documents;
+  Tensor of_queries, of_keys;
 };
 
 struct UserRule final : Mask::Node {
@@ -153,6 +156,16 @@ void check_size(std::string_view rule, std::string_view what, std::int64_t size)
   if (size < 0)
     fail<ValueError>(fmt::format("Mask::{}: {} must be at least 0, got {}", rule, what, size));
 }
+
+void check_documents(const Tensor& documents) {
+  detail::check_dtype("Mask::documents", documents, DType::i64, "documents");
+  if (documents.rank() == 2) return;
+  fail<ShapeError>(
+      fmt::format("Mask::documents: needs [batch, length], got {}", to_string(documents.shape())));
+}
+
+// No sequence is that long, and query + after + 1 must not overflow.
+constexpr std::int64_t kFar = std::int64_t{1} << 61;
 
 // "{3, 5, 2}"; long lists are shortened.
 std::string list(const Numbers& numbers) {
@@ -220,9 +233,27 @@ Mask Mask::window(std::int64_t before, std::int64_t after) {
   check_size("window", "before", before);
   check_size("window", "after", after);
   const std::string name = fmt::format("window({}, {})", before, after);
-  // No sequence is that long, and query + after + 1 must not overflow.
-  constexpr std::int64_t kFar = std::int64_t{1} << 62;
-  return Mask(std::make_shared<Window>(name, std::min(before, kFar), std::min(after, kFar)));
+  auto node = std::make_shared<Window>(name, std::min(before, kFar), std::min(after, kFar));
+  node->square = true;
+  node->advice =
+      "for unequal numbers of queries and keys say how they line up: Mask::window(before, after, "
+      "queries, keys, Align::first or Align::last)";
+  return Mask(std::move(node));
+}
+
+Mask Mask::window(std::int64_t before, std::int64_t after, std::int64_t queries, std::int64_t keys,
+                  Align align) {
+  check_size("window", "before", before);
+  check_size("window", "after", after);
+  check_size("window", "queries", queries);
+  check_size("window", "keys", keys);
+  const bool last = align == Align::last;
+  const std::string name = fmt::format("window({}, {}, {}, {}, {})", before, after, queries, keys,
+                                       last ? "last" : "first");
+  auto node = std::make_shared<Window>(name, std::min(before, kFar), std::min(after, kFar),
+                                       last ? keys - queries : 0);
+  node->sizes = {Node::kAny, Node::kAny, queries, keys};
+  return Mask(std::move(node));
 }
 
 Mask Mask::prefix(Numbers prefix, std::int64_t length) {
@@ -232,14 +263,25 @@ Mask Mask::prefix(Numbers prefix, std::int64_t length) {
 }
 
 Mask Mask::documents(const Tensor& documents) {
-  detail::check_dtype("Mask::documents", documents, DType::i64, "documents");
-  if (documents.rank() != 2) {
-    fail<ShapeError>(fmt::format("Mask::documents: needs [batch, length], got {}",
-                                 to_string(documents.shape())));
-  }
+  check_documents(documents);
   const std::string name =
       fmt::format("documents({})", detail::named(documents.shape(), {"batch", "length"}));
-  return Mask(std::make_shared<Documents>(name, documents));
+  return Mask(std::make_shared<Documents>(name, documents, documents));
+}
+
+Mask Mask::documents(const Tensor& of_queries, const Tensor& of_keys) {
+  check_documents(of_queries);
+  check_documents(of_keys);
+  if (of_queries.dim(0) != of_keys.dim(0)) {
+    fail<ShapeError>(
+        fmt::format("Mask::documents: queries of a batch of {}, keys of one of {}; give both for "
+                    "the same samples",
+                    of_queries.dim(0), of_keys.dim(0)));
+  }
+  const std::string name = fmt::format(
+      "documents({})", detail::named({of_queries.dim(0), of_queries.dim(1), of_keys.dim(1)},
+                                     {"batch", "queries", "keys"}));
+  return Mask(std::make_shared<Documents>(name, of_queries, of_keys));
 }
 
 Mask Mask::rule(Rule sees, std::string name) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -25,6 +26,39 @@ Tensor one_row(std::span<const std::int64_t> ids) {
   return tensor(ids, {1, static_cast<std::int64_t>(ids.size())});
 }
 
+// What a model has seen, so that only new ids go through it.
+class Past {
+ public:
+  // Whether other parameters made it, which are gone.
+  bool forget_older(std::uint64_t version) {
+    const bool older = version != version_;
+    if (older) *this = {};
+    version_ = version;
+    return older;
+  }
+
+  // step(ids [1,n], cache) gives logits [1,n,V] of ids that come after those of the cache.
+  template <class Step>
+  std::vector<double> last_logits(std::span<const std::int64_t> ids, Step step) {
+    if (ids.empty()) return last_row(step(one_row(ids), cache_));  // which refuses
+    std::size_t same = 0;
+    const std::size_t most = std::min(ids.size() - 1, ids_.size());
+    while (same < most && ids_[same] == ids[same]) ++same;
+    ids_.resize(same);
+    cache_.truncate(static_cast<std::int64_t>(same));
+    const std::vector<double> logits = last_row(step(one_row(ids.subspan(same)), cache_));
+    ids_.assign(ids.begin(), ids.end());
+    return logits;
+  }
+
+  Tensor memory;  // of a source, if there is one
+
+ private:
+  std::uint64_t version_ = 0;
+  Ids ids_;
+  DecodingCache cache_;
+};
+
 // Ids from the largest logit down; of equals the smaller id first.
 std::vector<std::size_t> order_of(std::span<const double> logits) {
   std::vector<std::size_t> order(logits.size());
@@ -45,18 +79,28 @@ std::vector<double> log_probabilities(std::vector<double> logits) {
 }  // namespace
 
 NextToken next_token(const LanguageModel& model) {
-  return [&model](std::span<const std::int64_t> ids) {
+  return [&model, past = std::make_shared<Past>()](std::span<const std::int64_t> ids) {
     const auto most = static_cast<std::size_t>(model.options.max_length);
     const bool limited = model.options.positions == Positions::learned;
     if (limited && ids.size() > most) ids = ids.last(most);
-    return last_row(model(one_row(ids)));
+    (void)past->forget_older(model.input.weight.version());
+    return past->last_logits(
+        ids, [&](const Tensor& more, DecodingCache& cache) { return model.step(more, cache); });
   };
 }
 
 NextToken next_token(const EncoderDecoder& model, std::span<const std::int64_t> source) {
-  const Tensor states = model.encode(one_row(source));
-  return [&model, states](std::span<const std::int64_t> ids) {
-    return last_row(model.decode(one_row(ids), {states}));
+  const auto past = std::make_shared<Past>();
+  const auto encode = [&model, past, source = one_row(source)] {
+    const bool older = past->forget_older(model.target_input.weight.version());
+    if (older || !past->memory.defined()) past->memory = detach(model.encode(source));
+  };
+  encode();  // a source that does not fit is refused here
+  return [&model, past, encode](std::span<const std::int64_t> ids) {
+    encode();
+    return past->last_logits(ids, [&](const Tensor& more, DecodingCache& cache) {
+      return model.step(more, {past->memory}, cache);
+    });
   };
 }
 

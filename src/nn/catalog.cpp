@@ -90,6 +90,48 @@ ModuleEntry feed_forward_entry() {
            make_case("dropout", shapes, make(Activation::silu), dropping)}};
 }
 
+// Causal self-attention of 4 heads in one of its variants.
+ModuleCase variant_case(const char* name, const AttentionVariant& variant,
+                        std::vector<std::string> zero_gradient = {}) {
+  const auto make = [variant](const Scope& s) {
+    return MultiHeadAttention(s, {.width = 8, .heads = 4, .variant = variant});
+  };
+  const auto causal = [](const MultiHeadAttention& module, const Tensors& x) {
+    const Mask mask = Mask::causal(5) & Mask::lengths({5, 4}, 5);
+    const MultiHeadResult result =
+        module.run(x[0], x[0], x[0], {.mask = mask, .weights = Weights::averaged});
+    return Tensors{result.output, result.weights};
+  };
+  return make_case(name, {{2, 5, 8}}, make, causal, std::move(zero_gradient));
+}
+
+// A bias of the keys adds the same to all scores of a query, unless something turns, normalises or
+// bends them, or a sink stands beside them.
+std::vector<ModuleCase> variant_cases() {
+  const std::vector<std::string> zero{"key.bias"};
+  AttentionVariant capped{.soft_cap = 1.5};
+  capped.modifier = [](const Tensor& scores, const ScorePositions& at) {
+    return scores * scores * 0.3 - 0.1 * (at.query - at.key);
+  };
+  return {
+      variant_case("two heads of keys, widths of their own, window",
+                   {.kv_heads = 2, .head_width = 3, .value_width = 2, .window = 3}, zero),
+      variant_case("one head of keys, ALiBi, longer is sharper",
+                   {.kv_heads = 1, .positions = Positions::alibi, .log_length = 3}, zero),
+      variant_case("RoPE of 4 columns of 6, halves", {.head_width = 6,
+                                                      .positions = Positions::rope,
+                                                      .rope_base = 20,
+                                                      .rope_dims = 4,
+                                                      .rope_halves = true}),
+      variant_case("T5's distances",
+                   {.positions = Positions::t5, .t5_buckets = 8, .max_distance = 5}, zero),
+      variant_case("trained distances, normalised queries and keys",
+                   {.positions = Positions::relative, .max_distance = 2, .qk_norm = NormKind::rms}),
+      variant_case("soft cap, a modifier", capped),
+      variant_case("sinks", {.sinks = Sinks::trained}),
+  };
+}
+
 ModuleEntry multi_head_entry() {
   const auto make = [](const Scope& s) {
     return MultiHeadAttention(s, {.width = 12, .heads = 3, .dropout = 0.25});
@@ -112,16 +154,18 @@ ModuleEntry multi_head_entry() {
   };
   const std::vector<Shape> one{{2, 5, 12}};
   const std::vector<std::string> zero{"key.bias"};
-  return {"MultiHeadAttention",
-          "y = [softmax(Q K^T / sqrt(d)) V, head by head] W_O + b_O",
-          {make_case("self", one, make, self(Mask()), zero),
-           make_case("cross, 3 queries, 5 keys", {{2, 3, 12}, {2, 5, 12}, {2, 5, 12}}, make, cross,
-                     zero),
-           make_case("causal", one, make, self(Mask::causal(5)), zero),
-           make_case("padded keys", one, make, self(Mask::lengths({5, 3}, 5)), zero),
-           make_case("a fully blocked row", one, make, self(blocked_row()), zero),
-           make_case("causal, with weights", one, make, weights, zero),
-           make_case("dropout of the weights", one, make, dropping, zero)}};
+  ModuleEntry entry{"MultiHeadAttention",
+                    "y = [softmax(Q K^T / sqrt(d)) V, head by head] W_O + b_O",
+                    {make_case("self", one, make, self(Mask()), zero),
+                     make_case("cross, 3 queries, 5 keys", {{2, 3, 12}, {2, 5, 12}, {2, 5, 12}},
+                               make, cross, zero),
+                     make_case("causal", one, make, self(Mask::causal(5)), zero),
+                     make_case("padded keys", one, make, self(Mask::lengths({5, 3}, 5)), zero),
+                     make_case("a fully blocked row", one, make, self(blocked_row()), zero),
+                     make_case("causal, with weights", one, make, weights, zero),
+                     make_case("dropout of the weights", one, make, dropping, zero)}};
+  for (ModuleCase& one_more : variant_cases()) entry.cases.push_back(std::move(one_more));
+  return entry;
 }
 
 ModuleEntry headwise_entry() {

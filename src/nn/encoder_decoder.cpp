@@ -14,10 +14,17 @@ const EncoderDecoderOptions& checked(const Scope& scope, const EncoderDecoderOpt
   return options;
 }
 
+// Nothing comes after a query, so T5's buckets all serve what is before it.
+TransformerOptions causal_stack(const Scope& scope, const EncoderDecoderOptions& options) {
+  TransformerOptions stack = detail::with_positions(scope, options.stack, options.positions);
+  stack.variant.t5_both_ways = false;
+  return stack;
+}
+
 TokenInputOptions input_options(const EncoderDecoderOptions& options, std::int64_t symbols) {
   return {.symbols = symbols,
           .width = options.stack.width,
-          .positions = options.positions,
+          .positions = detail::input_positions(options.positions),
           .max_length = options.max_length,
           .scaled = options.scaled_input,
           .dropout = options.stack.dropout.embedding,
@@ -34,9 +41,9 @@ Tensor logits(const EncoderDecoder& model, const Tensor& states) {
 EncoderDecoder::EncoderDecoder(const Scope& scope, const EncoderDecoderOptions& given)
     : options(checked(scope, given)),
       source_input(scope / "source", input_options(options, options.symbols)),
-      encoder(scope / "encoder", options.stack),
+      encoder(scope / "encoder", detail::with_positions(scope, options.stack, options.positions)),
       target_input(scope / "target", input_options(options, options.classes)),
-      decoder(scope / "decoder", options.stack, TransformerLayer::Cross::yes),
+      decoder(scope / "decoder", causal_stack(scope, options), TransformerLayer::Cross::yes),
       path(scope.path()) {
   if (options.tied) return;
   output.emplace(scope / "output", options.stack.width, options.classes,
@@ -54,6 +61,15 @@ Tensor EncoderDecoder::decode(const Tensor& target, const Memory& memory, Rng* r
   const InModule here(path, at);
   const Tensor x = target_input(target, rng);
   return logits(*this, decoder(x, Mask::causal(x.dim(1)), memory, rng));
+}
+
+Tensor EncoderDecoder::step(const Tensor& target, const Memory& memory, DecodingCache& cache,
+                            CallSite at) const {
+  const InModule here(path, at);
+  const std::int64_t first = cache.length();
+  const Tensor x = target_input(target, nullptr, first);
+  const Mask mask = Mask::causal(x.dim(1), first + x.dim(1), Align::last);
+  return logits(*this, decoder.run(x, {.mask = mask, .memory = memory, .cache = &cache}).output);
 }
 
 Tensor EncoderDecoder::operator()(const Tensor& source, const std::vector<std::int64_t>& lengths,

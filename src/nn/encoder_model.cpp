@@ -20,12 +20,12 @@ EncoderModel::EncoderModel(const Scope& scope, const EncoderModelOptions& given)
     : options(detail::checked(scope, given)),
       input(scope, {.symbols = options.symbols,
                     .width = options.encoder.width,
-                    .positions = options.positions,
+                    .positions = detail::input_positions(options.positions),
                     .max_length = options.max_length,
                     .one_hot = options.one_hot,
                     .dropout = options.encoder.dropout.embedding,
                     .init = options.encoder.init}),
-      encoder(scope / "encoder", options.encoder),
+      encoder(scope / "encoder", detail::with_positions(scope, options.encoder, options.positions)),
       path(scope.path()) {
   const Scope here = scope / "head";
   const std::int64_t width = options.encoder.width;
@@ -63,6 +63,16 @@ StackResult EncoderModel::padded_with_weights(const Tensor& ids,
                                               CallSite at) const {
   const InModule here(path, at);
   StackResult result = encoder.with_weights(input(ids), detail::padding_mask(ids, lengths));
+  result.output = logits(*this, result.output, lengths);
+  return result;
+}
+
+StackResult EncoderModel::run(const Tensor& ids, const std::vector<std::int64_t>& lengths,
+                              const StackRun& how, CallSite at) const {
+  const InModule here(path, at);
+  StackRun padded = how;
+  padded.mask = how.mask & detail::padding_mask(ids, lengths);
+  StackResult result = encoder.run(input(ids, how.rng), padded);
   result.output = logits(*this, result.output, lengths);
   return result;
 }

@@ -4,6 +4,8 @@
 // The article that it comes from prints projections from head width to full width. Their result
 // does not fit its own reshape to [N, T, H d] unless there is one head, so they go from d to d
 // here.
+#include <array>
+
 #include "nn/options.hpp"
 #include "nn/unseen_keys.hpp"
 
@@ -15,7 +17,8 @@ constexpr const char* kName = "headwise_attention";
 MultiHeadResult run(const HeadwiseAttention& module, const Tensor& values, const Tensor& keys,
                     const Tensor& query, const Mask& mask, bool want_weights, CallSite at) {
   const InModule here(module.path, at);
-  detail::check_attention_inputs(kName, query, keys, values, module.fc_out.weight.shape()[0]);
+  const std::int64_t width = module.fc_out.weight.shape()[0];
+  detail::check_attention_inputs(kName, query, keys, values, std::array{width, width, width});
   mask.check(kName, query.dim(0), module.heads, query.dim(1), keys.dim(1));
   const auto real = [&](const Tensor& x) {
     return detail::without_unseen(x, mask, module.heads, query.dim(1));

@@ -13,6 +13,13 @@ const LanguageModelOptions& checked(const Scope& scope, const LanguageModelOptio
   return options;
 }
 
+// Nothing comes after a query, so T5's buckets all serve what is before it.
+TransformerOptions causal_stack(const Scope& scope, const LanguageModelOptions& options) {
+  TransformerOptions stack = detail::with_positions(scope, options.stack, options.positions);
+  stack.variant.t5_both_ways = false;
+  return stack;
+}
+
 Tensor logits(const LanguageModel& model, const Tensor& states) {
   return model.output ? (*model.output)(states) : detail::tied_output(states, model.input.weight);
 }
@@ -32,7 +39,7 @@ LanguageModel::LanguageModel(const Scope& scope, const LanguageModelOptions& giv
     : options(checked(scope, given)),
       input(scope, {.symbols = options.symbols,
                     .width = options.stack.width,
-                    .positions = options.positions,
+                    .positions = detail::input_positions(options.positions),
                     .max_length = options.max_length,
                     .scaled = options.scaled_input,
                     .norm = options.input_norm
@@ -41,7 +48,7 @@ LanguageModel::LanguageModel(const Scope& scope, const LanguageModelOptions& giv
                     .dropout = options.stack.dropout.embedding,
                     .init = options.stack.init}),
       stack(
-          scope / "stack", options.stack, TransformerLayer::Cross::no,
+          scope / "stack", causal_stack(scope, options), TransformerLayer::Cross::no,
           options.final_norm ? TransformerStack::FinalNorm::yes : TransformerStack::FinalNorm::no),
       path(scope.path()) {
   if (options.tied) return;
@@ -49,24 +56,31 @@ LanguageModel::LanguageModel(const Scope& scope, const LanguageModelOptions& giv
                  detail::output_options(options.stack.init, options.output_bias));
 }
 
-Tensor LanguageModel::operator()(const Tensor& ids, Rng* rng, CallSite at) const {
+StackResult LanguageModel::run(const Tensor& ids, const StackRun& how, CallSite at) const {
   const InModule here(path, at);
-  const Tensor x = input(ids, rng);
-  return logits(*this, stack(x, Mask::causal(x.dim(1)), rng));
+  const std::int64_t first = how.cache == nullptr ? 0 : how.cache->length();
+  const Tensor x = input(ids, how.rng, first);
+  StackRun causal = how;
+  causal.mask = how.mask & Mask::causal(x.dim(1), first + x.dim(1), Align::last);
+  StackResult result = stack.run(x, causal);
+  result.output = logits(*this, result.output);
+  return result;
+}
+
+Tensor LanguageModel::operator()(const Tensor& ids, Rng* rng, CallSite at) const {
+  return run(ids, {.rng = rng}, at).output;
 }
 
 Tensor LanguageModel::operator()(const Tensor& ids, const Mask& mask, Rng* rng, CallSite at) const {
-  const InModule here(path, at);
-  const Tensor x = input(ids, rng);
-  return logits(*this, stack(x, Mask::causal(x.dim(1)) & mask, rng));
+  return run(ids, {.mask = mask, .rng = rng}, at).output;
 }
 
 StackResult LanguageModel::with_weights(const Tensor& ids, CallSite at) const {
-  const InModule here(path, at);
-  const Tensor x = input(ids);
-  StackResult result = stack.with_weights(x, Mask::causal(x.dim(1)));
-  result.output = logits(*this, result.output);
-  return result;
+  return run(ids, {.weights = Weights::per_head}, at);
+}
+
+Tensor LanguageModel::step(const Tensor& ids, DecodingCache& cache, CallSite at) const {
+  return run(ids, {.cache = &cache}, at).output;
 }
 
 }  // namespace tapehead

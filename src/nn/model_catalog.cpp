@@ -24,7 +24,8 @@ TransformerOptions modern() {
           .activation = Activation::swiglu,
           .norm = NormKind::rms,
           .place = NormPlace::pre,
-          .bias = false};
+          .bias = false,
+          .variant = {.kv_heads = 1, .positions = Positions::rope}};
 }
 
 ModuleEntry layer_entry() {

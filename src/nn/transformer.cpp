@@ -14,15 +14,9 @@
 namespace tapehead {
 namespace {
 
-MultiHeadResult attend(const MultiHeadAttention& attention, const Tensor& query, const Tensor& keys,
-                       const Mask& mask, Rng* rng, bool want_weights) {
-  if (want_weights) return attention.with_weights(query, keys, keys, mask, rng);
-  return {attention(query, keys, keys, mask, rng), Tensor()};
-}
-
-LayerResult run(const TransformerLayer& layer, const Tensor& x, const Mask& mask,
-                const Memory& memory, Rng* rng, bool want_weights, CallSite at) {
+LayerResult run(const TransformerLayer& layer, const Tensor& x, const LayerRun& how, CallSite at) {
   const InModule here(layer.path, at);
+  const Memory& memory = how.memory;
   if (layer.cross.has_value() != memory.states.defined()) {
     detail::fail<ValueError>(layer.cross ? "transformer_layer: this layer attends to a memory, and "
                                            "none is given; pass the encoder's output"
@@ -33,37 +27,48 @@ LayerResult run(const TransformerLayer& layer, const Tensor& x, const Mask& mask
   LayerResult result;
   // One branch beside the residual stream.
   const auto add_branch = [&](const Tensor& stream, const Norm& norm, auto&& branch) {
-    if (pre) return stream + layer.dropout(branch(norm(stream)), rng);
-    return norm(stream + layer.dropout(branch(stream), rng));
+    if (pre) return stream + layer.dropout(branch(norm(stream)), how.rng);
+    return norm(stream + layer.dropout(branch(stream), how.rng));
   };
   Tensor h = add_branch(x, layer.norm1, [&](const Tensor& in) {
-    MultiHeadResult seen = attend(layer.attention, in, in, mask, rng, want_weights);
+    KeyValueCache* cache = how.cache == nullptr ? nullptr : &how.cache->own;
+    MultiHeadResult seen = layer.attention.run(
+        in, in, in, {how.mask, how.rng, Tensor(), how.weights, how.patch.own, cache});
     result.weights = std::move(seen.weights);
     return seen.output;
   });
   if (layer.cross) {
     h = add_branch(h, *layer.cross_norm, [&](const Tensor& in) {
+      KeyValueCache* cache = how.cache == nullptr ? nullptr : &how.cache->cross;
+      // The memory's keys and values are made once.
+      const bool known = cache != nullptr && cache->keys.defined();
+      const Tensor states = known ? Tensor() : memory.states;
       MultiHeadResult seen =
-          attend(*layer.cross, in, memory.states, memory.mask, rng, want_weights);
+          layer.cross->run(in, states, states,
+                           {memory.mask, how.rng, Tensor(), how.weights, how.patch.cross, cache});
       result.cross_weights = std::move(seen.weights);
       return seen.output;
     });
   }
   if (layer.ffn) {
-    h = add_branch(h, *layer.norm2, [&](const Tensor& in) { return (*layer.ffn)(in, rng); });
+    h = add_branch(h, *layer.norm2, [&](const Tensor& in) { return (*layer.ffn)(in, how.rng); });
   }
   result.output = std::move(h);
   return result;
 }
 
-StackResult run(const TransformerStack& stack, const Tensor& x, const Mask& mask,
-                const Memory& memory, Rng* rng, bool want_weights, CallSite at) {
+StackResult run(const TransformerStack& stack, const Tensor& x, const StackRun& how, CallSite at) {
   const InModule here(stack.path, at);
+  if (how.cache != nullptr) how.cache->layers.resize(stack.layers.size());
   StackResult result{x, {}, {}};
-  for (const TransformerLayer& layer : stack.layers) {
-    LayerResult next = run(layer, result.output, mask, memory, rng, want_weights, at);
+  for (std::size_t i = 0; i < stack.layers.size(); ++i) {
+    const TransformerLayer& layer = stack.layers[i];
+    LayerRun one{how.mask, how.memory, how.rng, how.weights};
+    if (how.patch) one.patch = how.patch(static_cast<std::int64_t>(i));
+    if (how.cache != nullptr) one.cache = &how.cache->layers[i];
+    LayerResult next = run(layer, result.output, one, at);
     result.output = std::move(next.output);
-    if (!want_weights) continue;
+    if (how.weights == Weights::none) continue;
     result.weights.push_back(std::move(next.weights));
     if (layer.cross) result.cross_weights.push_back(std::move(next.cross_weights));
   }
@@ -78,12 +83,22 @@ MultiHeadOptions attention_options(const TransformerOptions& options) {
                              .qkv_bias = options.qkv_bias,
                              .dropout = options.dropout.attention,
                              .init = detail::weight_init(options.init),
-                             .output_init = detail::residual_init(options.init, options.layers)};
+                             .output_init = detail::residual_init(options.init, options.layers),
+                             .variant = options.variant};
   if (options.init == Initialiser::fan_in) {
     attention.init = init::fan_in_uniform();
     attention.bias_init = init::fan_in_uniform(options.width);
   }
   return attention;
+}
+
+// A memory is another sequence: distances to it mean nothing.
+MultiHeadOptions cross_options(const TransformerOptions& options) {
+  MultiHeadOptions cross = attention_options(options);
+  cross.variant.positions = Positions::none;
+  cross.variant.window = 0;
+  cross.variant.modifier = nullptr;
+  return cross;
 }
 
 FeedForwardOptions ffn_options(const TransformerOptions& options) {
@@ -143,24 +158,28 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerOptions&
     ffn.emplace(scope / "ffn", ffn_options(options));
   }
   if (wanted == Cross::yes) {
-    cross.emplace(scope / "cross", attention_options(options));
+    cross.emplace(scope / "cross", cross_options(options));
     cross_norm.emplace(scope / "cross_norm", options.width, detail::norm_options(options));
   }
 }
 
 Tensor TransformerLayer::operator()(const Tensor& x, const Mask& mask, Rng* rng,
                                     CallSite at) const {
-  return run(*this, x, mask, {}, rng, false, at).output;
+  return tapehead::run(*this, x, {.mask = mask, .rng = rng}, at).output;
 }
 
 Tensor TransformerLayer::operator()(const Tensor& x, const Mask& mask, const Memory& memory,
                                     Rng* rng, CallSite at) const {
-  return run(*this, x, mask, memory, rng, false, at).output;
+  return tapehead::run(*this, x, {.mask = mask, .memory = memory, .rng = rng}, at).output;
 }
 
 LayerResult TransformerLayer::with_weights(const Tensor& x, const Mask& mask, const Memory& memory,
                                            Rng* rng, CallSite at) const {
-  return run(*this, x, mask, memory, rng, true, at);
+  return tapehead::run(*this, x, {mask, memory, rng, Weights::per_head}, at);
+}
+
+LayerResult TransformerLayer::run(const Tensor& x, const LayerRun& how, CallSite at) const {
+  return tapehead::run(*this, x, how, at);
 }
 
 TransformerStack::TransformerStack(const Scope& scope, const TransformerOptions& options,
@@ -177,17 +196,21 @@ TransformerStack::TransformerStack(const Scope& scope, const TransformerOptions&
 
 Tensor TransformerStack::operator()(const Tensor& x, const Mask& mask, Rng* rng,
                                     CallSite at) const {
-  return run(*this, x, mask, {}, rng, false, at).output;
+  return tapehead::run(*this, x, {.mask = mask, .rng = rng}, at).output;
 }
 
 Tensor TransformerStack::operator()(const Tensor& x, const Mask& mask, const Memory& memory,
                                     Rng* rng, CallSite at) const {
-  return run(*this, x, mask, memory, rng, false, at).output;
+  return tapehead::run(*this, x, {.mask = mask, .memory = memory, .rng = rng}, at).output;
 }
 
 StackResult TransformerStack::with_weights(const Tensor& x, const Mask& mask, const Memory& memory,
                                            Rng* rng, CallSite at) const {
-  return run(*this, x, mask, memory, rng, true, at);
+  return tapehead::run(*this, x, {mask, memory, rng, Weights::per_head}, at);
+}
+
+StackResult TransformerStack::run(const Tensor& x, const StackRun& how, CallSite at) const {
+  return tapehead::run(*this, x, how, at);
 }
 
 }  // namespace tapehead

@@ -30,7 +30,7 @@ const std::vector<OpEntry>& op_catalog() {
       softmax_entry(), masked_softmax_entry(), log_softmax_entry(), layer_norm_entry(),
       rms_norm_entry(), dropout_entry(),
       cross_entropy_entry(), cross_entropy_sums_entry(), mse_entry(), binary_cross_entropy_entry(),
-      attention_entry(), attention_with_weights_entry(), attention_steps_entry(),
+      attention_entry(), attention_with_weights_entry(), attention_steps_entry(), rotate_entry(),
       split_heads_entry(), merge_heads_entry(),
       // clang-format on
   };

@@ -151,6 +151,8 @@ OpEntry masked_softmax_entry();
 OpEntry attention_entry();
 OpEntry attention_with_weights_entry();
 OpEntry attention_steps_entry();
+// rotate.cpp
+OpEntry rotate_entry();
 // heads.cpp
 OpEntry split_heads_entry();
 OpEntry merge_heads_entry();

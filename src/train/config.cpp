@@ -33,6 +33,28 @@ void visit_task(Visitor& visit, Config& c) {
   visit("test_sequences", c.sizes.test);
 }
 
+// All but the modifier, which is code.
+template <class Visitor, class Variant>
+void visit_variant(Visitor& visit, Variant& v) {
+  visit.added("kv_heads", v.kv_heads);
+  visit.added("head_width", v.head_width);
+  visit.added("value_width", v.value_width);
+  visit.added("attention_positions", v.positions);
+  visit.added("rope_base", v.rope_base);
+  visit.added("rope_dims", v.rope_dims);
+  visit.added("rope_halves", v.rope_halves);
+  visit.added("t5_buckets", v.t5_buckets);
+  visit.added("t5_both_ways", v.t5_both_ways);
+  visit.added("max_distance", v.max_distance);
+  visit.added("window", v.window);
+  visit.added("qk_norm", v.qk_norm);
+  visit.added("qk_norm_eps", v.qk_norm_eps);
+  visit.added("scale", v.scale);
+  visit.added("log_length", v.log_length);
+  visit.added("soft_cap", v.soft_cap);
+  visit.added("sinks", v.sinks);
+}
+
 template <class Visitor, class Config>
 void visit_model(Visitor& visit, Config& m) {
   visit("kind", m.kind);
@@ -63,6 +85,7 @@ void visit_model(Visitor& visit, Config& m) {
   visit("dropout_hidden", m.stack.dropout.hidden);
   visit("dropout_branch", m.stack.dropout.branch);
   visit("init", m.stack.init);
+  visit_variant(visit, m.stack.variant);
 }
 
 template <class Visitor, class Config>
@@ -90,17 +113,26 @@ void visit_fit(Visitor& visit, Config& f) {
   visit("minutes", f.minutes);
 }
 
+template <class T>
+inline constexpr bool kOptional = false;
+template <class T>
+inline constexpr bool kOptional<std::optional<T>> = true;
+
 class Writer {
  public:
   template <class T>
   void operator()(const char* name, const T& value) {
     if constexpr (std::is_enum_v<T>) {
       json_.set(name, detail::word_for(value));
-    } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+    } else if constexpr (kOptional<T>) {
       json_.set(name, value ? Json(*value) : Json());
     } else {
       json_.set(name, value);  // infinity becomes null
     }
+  }
+  template <class T>
+  void added(const char* name, const T& value) {
+    (*this)(name, value);
   }
   [[nodiscard]] Json take() { return std::move(json_); }
 
@@ -132,8 +164,9 @@ class Reader {
     if constexpr (std::is_enum_v<T>) {
       to = detail::choice_of<T>(fmt::format("config: {}.{}", part_, name),
                                 as<std::string>(*value, name));
-    } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-      to = value->is_null() ? std::nullopt : std::optional(as<std::int64_t>(*value, name));
+    } else if constexpr (kOptional<T>) {
+      to = std::nullopt;
+      if (!value->is_null()) (*this)(name, to.emplace());
     } else if constexpr (std::is_same_v<T, std::uint64_t>) {
       const auto* large = value->get<std::uint64_t>();
       if (large == nullptr && as<std::int64_t>(*value, name) < 0) bad(name, "negative");
@@ -146,6 +179,11 @@ class Reader {
     } else {
       to = as<T>(*value, name);
     }
+  }
+  // A setting that older files lack: they mean its default.
+  template <class T>
+  void added(const char* name, T& to) {
+    if (json_->find(name) != nullptr) (*this)(name, to);
   }
 
  private:

@@ -9,9 +9,13 @@ constexpr std::pair<const char*, ModelKind> kKinds[] = {
     {"classifier", ModelKind::classifier},
     {"language-model", ModelKind::language_model},
     {"encoder-decoder", ModelKind::encoder_decoder}};
-constexpr std::pair<const char*, Positions> kPositions[] = {{"none", Positions::none},
-                                                            {"sinusoidal", Positions::sinusoidal},
-                                                            {"learned", Positions::learned}};
+constexpr std::pair<const char*, Positions> kPositions[] = {
+    {"none", Positions::none},        {"sinusoidal", Positions::sinusoidal},
+    {"learned", Positions::learned},  {"rope", Positions::rope},
+    {"alibi", Positions::alibi},      {"t5", Positions::t5},
+    {"relative", Positions::relative}};
+constexpr std::pair<const char*, Sinks> kSinks[] = {
+    {"none", Sinks::none}, {"zero", Sinks::zero}, {"trained", Sinks::trained}};
 constexpr std::pair<const char*, NormKind> kNorms[] = {
     {"layer", NormKind::layer}, {"rms", NormKind::rms}, {"none", NormKind::none}};
 constexpr std::pair<const char*, NormPlace> kPlaces[] = {{"post", NormPlace::post},
@@ -40,6 +44,10 @@ Names<ModelKind> names_of() {
 template <>
 Names<Positions> names_of() {
   return kPositions;
+}
+template <>
+Names<Sinks> names_of() {
+  return kSinks;
 }
 template <>
 Names<NormKind> names_of() {

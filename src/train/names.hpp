@@ -25,6 +25,8 @@ Names<ModelKind> names_of();
 template <>
 Names<Positions> names_of();
 template <>
+Names<Sinks> names_of();
+template <>
 Names<NormKind> names_of();
 template <>
 Names<NormPlace> names_of();

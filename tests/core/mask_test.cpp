@@ -86,11 +86,16 @@ TEST_CASE("Named masks say what a query sees") {
   CHECK(rows(Mask::lengths({3, 0, 5}, 5), 2, 5, 2) == Rows{"#####", "#####"});
   CHECK(rows(Mask::window(1, 0), 4, 4) == Rows{"#...", "##..", ".##.", "..##"});
   CHECK(rows(Mask::window(0, 2), 4, 4) == Rows{"###.", ".###", "..##", "...#"});
+  CHECK(rows(Mask::window(1, 0, 2, 4, Align::first), 2, 4) == Rows{"#...", "##.."});
+  CHECK(rows(Mask::window(1, 0, 2, 4, Align::last), 2, 4) == Rows{".##.", "..##"});
+  CHECK(rows(Mask::window(0, 1, 4, 2, Align::last), 4, 2) == Rows{"..", "#.", "##", ".#"});
   CHECK(rows(Mask::prefix({2, 0}, 4), 4, 4, 0) == Rows{"##..", "##..", "###.", "####"});
   CHECK(rows(Mask::prefix({2, 0}, 4), 4, 4, 1) == Rows{"#...", "##..", "###.", "####"});
   const Tensor documents = tensor(std::vector<std::int64_t>{7, 7, 3, 3, 3}, {1, 5});
   CHECK(rows(Mask::documents(documents), 5, 5) ==
         Rows{"##...", "##...", "..###", "..###", "..###"});
+  const Tensor sources = tensor(std::vector<std::int64_t>{3, 7, 3}, {1, 3});
+  CHECK(rows(Mask::documents(documents, sources), 5, 3) == Rows{".#.", ".#.", "#.#", "#.#", "#.#"});
   const Mask parity = Mask::rule([](std::int64_t b, std::int64_t h, std::int64_t q,
                                     std::int64_t k) { return (b + h + q + k) % 2 == 0; });
   CHECK(rows(parity, 2, 3) == Rows{"#.#", ".#."});
@@ -172,6 +177,12 @@ TEST_CASE("cover, row and dense agree with sees") {
   check_consistent(Mask::window(std::int64_t{1} << 62, 0), 1, 1, 5, 5, true);
   const Tensor documents = tensor(std::vector<std::int64_t>{1, 1, 2, 2, 3, 5, 1, 5, 1, 1}, {2, 5});
   check_consistent(Mask::documents(documents), 2, 1, 5, 5, false);
+  const Tensor others = tensor(std::vector<std::int64_t>{2, 1, 1, 5, 5, 5}, {2, 3});
+  check_consistent(Mask::documents(documents, others), 2, 1, 5, 3, false);
+  for (Align align : {Align::first, Align::last}) {
+    check_consistent(Mask::window(2, 1, 3, 7, align), 1, 1, 3, 7, true);
+    check_consistent(Mask::window(1, 2, 7, 3, align), 1, 1, 7, 3, true);
+  }
   Rng rng(3, Stream::check);
   std::vector<bool> bits(2 * 2 * 4 * 5);
   for (auto&& bit : bits) bit = rng.bernoulli(0.7);
@@ -231,6 +242,10 @@ TEST_CASE("Masks refuse values that make no sense") {
   CHECK_THROWS_WITH(Mask::prefix({9}, 8), ContainsSubstring("sample 0 has 9"));
   CHECK_THROWS_AS(Mask::documents(tensor({{1, 2}})), DTypeError);
   CHECK_THROWS_AS(Mask::documents(arange(3)), ShapeError);
+  const Tensor two = tensor(std::vector<std::int64_t>{0, 1, 2, 3}, {2, 2});
+  CHECK_THROWS_WITH(Mask::documents(two, tensor(std::vector<std::int64_t>{0, 1}, {1, 2})),
+                    ContainsSubstring("batch of 2, keys of one of 1"));
+  CHECK_THROWS_AS(Mask::window(1, 1, -1, 2, Align::last), ValueError);
   CHECK_THROWS_AS(Mask::rule(nullptr), ValueError);
 }
 
@@ -262,4 +277,44 @@ TEST_CASE("Names and pictures") {
         "    0 #####..\n"
         "    1 ######.\n"
         "    2 #######\n");
+}
+
+TEST_CASE("A picture with the tokens beside it") {
+  CHECK(to_string(Mask::causal(3), {"the", "c\u00e4t", "s"}, {"the", "c\u00e4t", "s"}) ==
+        "causal(3): sample 0, head 0, # visible, . blocked\n"
+        "    tc\n"
+        "    h\u00e4\n"
+        "    ets\n"
+        "the #..\n"
+        "c\u00e4t ##.\n"
+        "  s ###\n");
+  CHECK_THROWS_AS(to_string(Mask::causal(3), {"a"}, {"a", "b", "c", "d"}), IndexError);
+}
+
+TEST_CASE("The lint names the classic mistakes and lets sound masks pass") {
+  const auto hints = [](const Mask& mask, std::int64_t queries, std::int64_t keys) {
+    std::string all;
+    for (const std::string& hint : lint(mask, 2, 2, queries, keys)) all += hint + "\n";
+    return all;
+  };
+  for (const Mask& mask : {Mask(), Mask::causal(4), Mask::lengths({4, 2}, 4), Mask::window(1, 1),
+                           Mask::causal(4) & Mask::lengths({4, 2}, 4), Mask::prefix({2, 3}, 4)}) {
+    CHECK(hints(mask, 4, 4) == "");
+  }
+  CHECK(hints(Mask::causal(2, 4, Align::last), 2, 4) == "");
+  CHECK(hints(Mask(), 0, 0) == "");
+  CHECK_THAT(hints(Mask::causal(4, 3, Align::last), 4, 3),
+             ContainsSubstring("query 0 of sample 0, head 0 sees nothing"));
+  // Padding flags of keys, broadcast over them.
+  const Tensor real = booleans({true, true, true, true, true, false}, {2, 3});
+  CHECK_THAT(hints(Mask::keep(real, "batch query"), 3, 3),
+             ContainsSubstring("said of queries in place of keys") &&
+                 ContainsSubstring("query 2 of sample 1, head 0 sees nothing"));
+  CHECK(hints(Mask::keep(real, "batch key"), 3, 3) == "");
+  const Tensor lower = booleans({true, false, false, true, true, false, true, true, true}, {3, 3});
+  CHECK_THAT(hints(Mask::keep(lower, "key query"), 3, 3), ContainsSubstring("transposed"));
+  CHECK_THAT(hints(Mask::block(lower, "query key"), 3, 3),
+             ContainsSubstring("keep in place of block") && ContainsSubstring("query 2"));
+  CHECK(hints(Mask::keep(lower, "query key"), 3, 3) == "");
+  CHECK_THROWS_AS(lint(Mask::causal(4), 1, 1, 3, 4), ShapeError);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,12 +100,13 @@ inline oracle::AttentionResults oracle_of(const Inputs& in, const Mask& mask, do
   return oracle::attention(o);
 }
 
-// Every element within `tolerance` of the largest element of the true result.
+// Every element within `tolerance` of the largest element of the true result, or of `floor`: where
+// terms of that size cancel, their rounding remains.
 inline void check_close(const char* what, const Tensor& found, const std::vector<double>& truth,
-                        double tolerance) {
+                        double tolerance, double floor = 0) {
   INFO(what);
   REQUIRE(found.size() == static_cast<std::int64_t>(truth.size()));
-  double scale = 0;
+  double scale = floor;
   for (double t : truth) scale = std::max(scale, std::abs(t));
   double worst = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) {
@@ -115,12 +117,13 @@ inline void check_close(const char* what, const Tensor& found, const std::vector
 }
 
 inline void check_close(const Outputs& found, const oracle::AttentionResults& truth,
-                        double tolerance) {
-  check_close("output", found.output, truth.output, tolerance);
-  if (found.weights.defined()) check_close("weights", found.weights, truth.weights, tolerance);
-  check_close("dq", found.dq, truth.dq, tolerance);
-  check_close("dk", found.dk, truth.dk, tolerance);
-  check_close("dv", found.dv, truth.dv, tolerance);
+                        double tolerance, double floor = 0) {
+  check_close("output", found.output, truth.output, tolerance, floor);
+  if (found.weights.defined())
+    check_close("weights", found.weights, truth.weights, tolerance, floor);
+  check_close("dq", found.dq, truth.dq, tolerance, floor);
+  check_close("dk", found.dk, truth.dk, tolerance, floor);
+  check_close("dv", found.dv, truth.dv, tolerance, floor);
 }
 
 inline void check_same_bits(const Outputs& a, const Outputs& b) {

@@ -1,6 +1,6 @@
 // Attention with everything that can be done to its scores, against the textbook; and what only the
 // streaming kernel promises.
-#include "ops/attention_support.hpp"
+#include "ops/attention_problem.hpp"
 
 #include <thread>
 
@@ -40,85 +40,22 @@ std::vector<Case> cases() {
   };
 }
 
-double at(const Tensor& x, std::size_t i) { return x.at_flat(static_cast<std::int64_t>(i)); }
-
 void check_case(const Case& c, DType dtype, bool use_weights, double tolerance) {
   const oracle::AttentionSizes& n = c.sizes;
-  Inputs in = random_inputs(n, dtype, 3, use_weights);
+  Problem p{random_inputs(n, dtype, 3, use_weights), c.mask};
   if (c.terms.shared) {
-    in.k = slice(in.k, 1, 0, in.k.dim(1) / 2);
-    in.v = slice(in.v, 1, 0, in.v.dim(1) / 2);
+    p.group = 2;
+    p.in.k = slice(p.in.k, 1, 0, p.in.k.dim(1) / 2);
+    p.in.v = slice(p.in.v, 1, 0, p.in.v.dim(1) / 2);
   }
+  p.cap = c.terms.cap;
   Rng rng(4, Stream::check);
   const auto size = [](std::size_t x) { return static_cast<std::int64_t>(x); };
-  const Tensor bias = randn({1, size(n.heads), size(n.queries), size(n.keys)}, rng, dtype);
-  const Tensor relative = randn({1, size(n.queries + n.keys) - 1}, rng, dtype);
-  const Tensor sinks = randn({size(n.heads)}, rng, dtype);
-
-  Tape tape;
-  const Tensor q = tape.watch(in.q), k = tape.watch(in.k), v = tape.watch(in.v);
-  const Tensor watched_bias = tape.watch(bias), watched_relative = tape.watch(relative);
-  const Tensor watched_sinks = tape.watch(sinks);
-  Rng draws(5, Stream::dropout);
-  AttentionOptions options;
-  options.grouped = c.terms.shared;
-  options.soft_cap = c.terms.cap;
-  if (c.terms.bias) options.bias = watched_bias;
-  if (c.terms.relative) options.relative_bias = watched_relative;
-  if (c.terms.sinks) options.sinks = watched_sinks;
-  options.dropout = c.terms.dropout;
-  options.rng = &draws;
-  const Attention a = attention_with_weights(q, k, v, c.mask, options);
-  std::vector<Tensor> ys{a.output};
-  std::vector<Tensor> cotangents{in.dy};
-  if (use_weights) {
-    ys.push_back(a.weights);
-    cotangents.push_back(in.dp);
-  }
-  const Gradients g = tape.backward(ys, cotangents);
-
-  oracle::AttentionInputs o;
-  o.sizes = n;
-  o.sizes.group = c.terms.shared ? 2 : 1;
-  o.q = numbers(in.q);
-  o.k = numbers(in.k);
-  o.v = numbers(in.v);
-  o.scale = 1 / std::sqrt(static_cast<double>(n.width));
-  o.cap = c.terms.cap;
-  const Tensor table = c.mask.dense(size(n.batch), size(n.heads), size(n.queries), size(n.keys));
-  const auto place = [&](std::size_t h, std::size_t t, std::size_t s) {
-    return (h * n.queries + t) * n.keys + s;
-  };
-  o.visible = [&](std::size_t b, std::size_t h, std::size_t t, std::size_t s) {
-    return at(table, b * n.heads * n.queries * n.keys + place(h, t, s)) != 0;
-  };
-  o.bias = [&](std::size_t, std::size_t h, std::size_t t, std::size_t s) {
-    return (c.terms.bias ? at(bias, place(h, t, s)) : 0) +
-           (c.terms.relative ? at(relative, s + n.queries - 1 - t) : 0);
-  };
-  if (c.terms.sinks) o.sinks = numbers(sinks);
-  if (c.terms.dropout > 0) {
-    const Rng start(5, Stream::dropout);
-    for (std::size_t i = 0; i < n.batch * n.heads * n.queries * n.keys; ++i)
-      o.factors.push_back(start.uniform_at(i) >= c.terms.dropout ? 1 / (1 - c.terms.dropout) : 0);
-  }
-  o.d_output = numbers(in.dy);
-  o.d_weights = numbers(in.dp);
-  const oracle::AttentionResults truth = oracle::attention(o);
-
-  check_close({a.output, a.weights, g[q], g[k], g[v]}, truth, tolerance);
-  if (c.terms.bias) {
-    std::vector<double> sum(n.heads * n.queries * n.keys, 0.0);
-    for (std::size_t i = 0; i < truth.dbias.size(); ++i) sum[i % sum.size()] += truth.dbias[i];
-    check_close("dbias", g[watched_bias], sum, tolerance);
-  }
-  if (c.terms.relative) {
-    std::vector<double> sum(n.queries + n.keys - 1, 0.0);
-    for (std::size_t i = 0; i < truth.dbias.size(); ++i)
-      sum[i % n.keys + n.queries - 1 - i / n.keys % n.queries] += truth.dbias[i];
-    check_close("drelative", g[watched_relative], sum, tolerance);
-  }
-  if (c.terms.sinks) check_close("dsinks", g[watched_sinks], truth.dsinks, tolerance);
+  if (c.terms.bias) p.bias = randn({1, size(n.heads), size(n.queries), size(n.keys)}, rng, dtype);
+  if (c.terms.relative) p.relative = randn({1, size(n.queries + n.keys) - 1}, rng, dtype);
+  if (c.terms.sinks) p.sinks = randn({size(n.heads)}, rng, dtype);
+  p.dropout = c.terms.dropout;
+  check_close(solve(p), truth_of(p), tolerance);
 }
 
 }  // namespace
