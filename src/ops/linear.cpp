@@ -69,8 +69,7 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
     return product;
   });
   Recorder recorder = record("linear", y);
-  recorder
-      .turns_signs()
+  recorder.turns_signs()
       .input(x,
              [weight, shape = x.shape()](const Tensor& dy) {
                return reshape(matmul(reshape(dy, matrix(dy.shape())), weight,
