@@ -86,6 +86,7 @@ class Search {
         best_(claims.size()) {}
 
   std::vector<Slope> run() {
+    subject_.begin_search();
     // A power of two, so that steps are exact in binary.
     const double start = std::ldexp(1.0, std::ilogb(probe_.scale()) - 2);
     double h = series(start);

@@ -221,7 +221,46 @@ bool Subject::same_as_before() { return same_all_bits(flatten(evaluate()), base_
 // rounding alone: their variance is 6 times that of y.  After Hamming's difference table; More &
 // Wild, "Estimating computational noise" (SIAM J. Sci. Comput. 2011).
 void Subject::measure_noise() {
-  constexpr int kPoints = 9;
+  // In ulps of the inputs. Where y hardly changes over the shorter line, its noise has not been
+  // seen: e^x - 1 near 0 moves in steps of an ulp of 1. Over the longest one the smooth part's
+  // second difference is still about an ulp.
+  constexpr double kLengths[] = {0x1p10, 0x1p18, 0x1p25};
+  constexpr int kChanges = kNoisePoints / 2;
+  std::vector<double> measured(base_.size(), 0);
+  std::vector<bool> seen(base_.size(), false);
+  for (const double length : kLengths) {
+    const std::vector<std::vector<double>> y = along_line(length);
+    for (std::size_t i = 0; i < base_.size(); ++i) {
+      if (seen[i]) continue;
+      double sum = 0;
+      int changes = 0;
+      for (std::size_t k = 0; k + 1 < kNoisePoints; ++k) {
+        if (y[k][i] != y[k + 1][i]) ++changes;
+        if (k + 2 == kNoisePoints) break;
+        const double second = y[k][i] - 2 * y[k + 1][i] + y[k + 2][i];
+        sum += second * second;
+      }
+      measured[i] = sum / (6.0 * (kNoisePoints - 2));
+      seen[i] = changes >= kChanges;
+    }
+    if (std::find(seen.begin(), seen.end(), false) == seen.end()) break;
+  }
+  variance_.assign(cotangent_.size(), std::vector<double>(base_.size()));
+  for (std::size_t i = 0; i < base_.size(); ++i) {
+    // A correctly rounded result is off by up to half a unit; a good library function by one.
+    const double floor = 0.5 * epsilon_[i] * std::abs(base_[i]);
+    const double variance = std::isfinite(base_[i]) && std::isfinite(measured[i])
+                                ? std::max(measured[i], floor * floor)
+                                : floor * floor;
+    for (std::size_t k = 0; k < cotangent_.size(); ++k) {
+      const double c = cotangent_[k][i];
+      variance_[k][i] = c == 0 ? 0 : c * c * variance;
+    }
+  }
+}
+
+// y at equal steps of `length` to 2 `length` ulps of every input, from the base point on.
+std::vector<std::vector<double>> Subject::along_line(double length) {
   std::vector<std::vector<double>> y{base_};
   Rng rng = Rng(seed_, Stream::check).fork("noise");
   std::vector<std::vector<double>> direction;
@@ -230,43 +269,29 @@ void Subject::measure_noise() {
     for (const double x : v.base) {
       // Single elements are moved by exact amounts, so the inputs must add no rounding here either;
       // along a direction they do.
-      const double ulps =
-          static_cast<double>(1024 + rng.below(1024)) + (whole_ ? rng.uniform() : 0);
+      const double ulps = length + static_cast<double>(rng.below(1024)) * (length / 1024) +
+                          (whole_ ? rng.uniform() : 0);
       const double ulp = std::ldexp(1.0, std::ilogb(x == 0 ? v.scale : x) - 52);
       d.push_back(ulps * ulp * (rng.bernoulli(0.5) ? 1 : -1));
     }
     direction.push_back(std::move(d));
   }
   std::vector<double> moved;
-  for (int k = 1; k < kPoints; ++k) {
+  for (std::size_t k = 1; k < kNoisePoints; ++k) {
     for (std::size_t v = 0; v < variables_.size(); ++v) {
       moved = variables_[v].base;
-      for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += k * direction[v][i];
+      for (std::size_t i = 0; i < moved.size(); ++i)
+        moved[i] += static_cast<double>(k) * direction[v][i];
       move_all(v, moved);
     }
     y.push_back(flatten(evaluate()));
     y.back().resize(base_.size());
   }
   for (std::size_t v = 0; v < variables_.size(); ++v) restore(v);
-  variance_.assign(cotangent_.size(), std::vector<double>(base_.size()));
-  for (std::size_t i = 0; i < base_.size(); ++i) {
-    double sum = 0;
-    for (std::size_t k = 0; k + 2 < kPoints; ++k) {
-      const double second = y[k][i] - 2 * y[k + 1][i] + y[k + 2][i];
-      sum += second * second;
-    }
-    const double measured = sum / (6.0 * (kPoints - 2));
-    // A correctly rounded result is off by up to half a unit; a good library function by one.
-    const double floor = 0.5 * epsilon_[i] * std::abs(base_[i]);
-    const double variance = std::isfinite(base_[i]) && std::isfinite(measured)
-                                ? std::max(measured, floor * floor)
-                                : floor * floor;
-    for (std::size_t k = 0; k < cotangent_.size(); ++k) {
-      const double c = cotangent_[k][i];
-      variance_[k][i] = c == 0 ? 0 : c * c * variance;
-    }
-  }
+  return y;
 }
+
+void Subject::begin_search() { reached_.assign(base_.size(), false); }
 
 void Subject::contract(Contraction& result) {
   const std::vector<Tensor> outputs = evaluate();
@@ -282,12 +307,15 @@ void Subject::contract(Contraction& result) {
         return;
       }
       if (v != base_[i]) {
+        reached_[i] = true;
         const double moved = v - base_[i];
         if (!std::isfinite(moved)) result.finite = false;
         for (std::size_t k = 0; k < count; ++k) {
           sums_[k] += static_cast<long double>(cotangent_[k][i]) * static_cast<long double>(moved);
-          result.variances[k] += variance_[k][i];
         }
+      }
+      if (reached_[i]) {
+        for (std::size_t k = 0; k < count; ++k) result.variances[k] += variance_[k][i];
       }
       ++i;
     });

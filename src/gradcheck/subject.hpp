@@ -41,7 +41,9 @@ struct TapeSide {
 // exactly what did not change, so that rounding is that of the outputs that moved.
 struct Contraction {
   std::vector<double> sums;
-  std::vector<double> variances;  // rounding of one evaluation of the outputs that moved
+  // Rounding of one evaluation of the outputs that have moved since begin_search(): one that a
+  // small step leaves where it is may be held there by rounding.
+  std::vector<double> variances;
   bool finite = true;
 };
 
@@ -67,12 +69,16 @@ class Subject {
   [[nodiscard]] const std::vector<double>& outputs() const { return base_; }
   // Rounding error of each output, from 8 evaluations a few thousand ulps apart.
   void measure_noise();
+  static constexpr std::size_t kNoisePoints = 9;
+  [[nodiscard]] std::vector<std::vector<double>> along_line(double length);
   // Whether the base point still gives the same bits.
   [[nodiscard]] bool same_as_before();
 
   void move(std::size_t variable, std::int64_t index, double value);
   void move_all(std::size_t variable, std::span<const double> values);
   void restore(std::size_t variable);
+  // The next calls of contract() belong to one element or direction.
+  void begin_search();
   // Evaluates where the variables stand now.
   void contract(Contraction& result);
 
@@ -97,6 +103,7 @@ class Subject {
   std::vector<double> epsilon_;                 // unit of rounding of each output
   std::vector<std::vector<double>> cotangent_;  // [cotangent][output]; 0 where y is infinite
   std::vector<std::vector<double>> variance_;   // [cotangent][output]: (c * noise)^2
+  std::vector<bool> reached_;                   // outputs that moved since begin_search()
   std::vector<long double> sums_;
   std::int64_t evaluations_ = 0;
 };

@@ -301,12 +301,17 @@ void judge(GradcheckReport& report, const std::vector<Variable>& variables,
     const GradcheckElement& e = report.worst.front();
     set(GradcheckStatus::kink,
         fmt::format("not differentiable at {}: the slope is {:.6g} on the left and {:.6g} on the "
-                    "right, the tape's {:.6g} lies between ({} such elements); move the input off "
-                    "the kink, or declare it as expected",
-                    e.name, e.left, e.right, e.tape, kinks));
-  } else if (report.compared + kinks == 0) {
+                    "right, the tape's {:.6g} {} ({} such {}); move the input off the kink, or "
+                    "declare it as expected",
+                    e.name, e.left, e.right, e.tape,
+                    options.fast ? "cannot be judged along a direction" : "lies between", kinks,
+                    options.fast ? "directions" : "elements"));
+  } else if (report.compared == 0) {
     set(GradcheckStatus::nothing_checked,
-        "nothing was compared: no input has an element whose slope could be measured");
+        kinks == 0 ? "nothing was compared: no input has an element whose slope could be measured"
+                   : fmt::format("nothing was compared: all slopes that could be measured are at a "
+                                 "kink ({})",
+                                 kinks));
   } else if (!uncompared.empty()) {
     set(GradcheckStatus::nothing_checked,
         fmt::format("nothing was compared in {}: its error bars are wider than its gradients",

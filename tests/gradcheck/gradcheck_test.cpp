@@ -256,6 +256,41 @@ TEST_CASE("a kink is not a wrong gradient", "[gradcheck]") {
   CHECK(check_one(wrong, f64({-1, 0, 2}), expected).status == GradcheckStatus::mismatch);
 }
 
+TEST_CASE("kinks alone are never a pass, and a direction cannot judge them", "[gradcheck]") {
+  GradcheckOptions expected;
+  expected.kinks_expected = true;
+  const auto relu = [](const Tensor& x) { return relu_like(x); };
+  const GradcheckReport r = check_one(relu, f64({0, 0, 0}), expected);
+  CHECK(r.status == GradcheckStatus::nothing_checked);
+  CHECK_THAT(r.message, ContainsSubstring("at a kink"));
+  CHECK(r.compared == 0);
+  // Every direction crosses the kink at 0, where this gradient is wrong.
+  const auto wrong = [](const Tensor& x) { return relu_like(x, 5); };
+  GradcheckOptions fast;
+  fast.fast = true;
+  const GradcheckReport along = check_one(wrong, f64({0, 1, 2, -3}), fast);
+  CHECK(along.status == GradcheckStatus::kink);
+  CHECK_THAT(along.message, ContainsSubstring("cannot be judged along a direction"));
+  fast.kinks_expected = true;
+  CHECK(check_one(wrong, f64({0, 1, 2, -3}), fast).status == GradcheckStatus::nothing_checked);
+}
+
+TEST_CASE("outputs that rounding holds still have wide bars, not wrong gradients", "[gradcheck]") {
+  // e^x + e^-x - 2 near 0 is x^2 with an absolute error of 1e-16: small steps change nothing.
+  const GradcheckReport flat = check_one([](const Tensor& x) { return exp(x) + exp(-x) - 2.0; },
+                                         f64({1e-4, -2e-4, -7e-5, 1.5e-4}));
+  CHECK(flat.status == GradcheckStatus::pass);
+  CHECK(flat.within_three_bars == flat.compared);
+  // A softmax so sharp that its weights are 1 and 0 to the last digits.
+  Rng rng(3, Stream::check);
+  const Tensor q = randn({1, 1, 6, 4}, rng, DType::f64) * 10.0;
+  const Tensor v = randn({1, 1, 6, 4}, rng, DType::f64);
+  const GradcheckReport sharp =
+      gradcheck([](const Tensors& in) { return Tensors{attention(in[0], in[0], in[1])}; }, {q, v});
+  INFO(sharp.message);
+  CHECK(sharp.status != GradcheckStatus::mismatch);
+}
+
 TEST_CASE("a kink is found even where the central difference agrees with the tape", "[gradcheck]") {
   const auto absolute = [](const Tensor& x) {
     return custom(
