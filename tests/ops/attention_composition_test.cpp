@@ -28,6 +28,13 @@ Evaluation evaluate(const Function& f, const std::vector<Tensor>& inputs) {
   return result;
 }
 
+double largest_of(const std::vector<Tensor>& tensors) {
+  double largest = 0;
+  for (const Tensor& t : tensors)
+    for (double value : numbers(t)) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
 // Sum of y^2 and of the weights' cubes: a scalar whose gradient depends on everything.
 Tensor loss_of(const Attention& a) {
   return sum(a.output * a.output) + sum(a.weights * a.weights * a.weights);
@@ -49,8 +56,12 @@ TEST_CASE("The fused attention ops equal their compositions") {
         const Evaluation plain = evaluate(sample.composition, sample.inputs);
         for (std::size_t i = 0; i < fused.outputs.size(); ++i)
           check_close("output", fused.outputs[i], numbers(plain.outputs[i]), tolerance);
+        // d queries with two keys visible is p1 p2 (dP1 - dP2) (k1 - k2): a thousandth of its terms
+        // in some samples, whose rounding in f32 is that of the largest gradient.
+        const double floor = dtype == DType::f32 ? largest_of(plain.gradients) : 0;
         for (std::size_t i = 0; i < fused.gradients.size(); ++i)
-          check_close("gradient", fused.gradients[i], numbers(plain.gradients[i]), tolerance);
+          check_close("gradient", fused.gradients[i], numbers(plain.gradients[i]), tolerance,
+                      floor);
         ++compared;
       }
     }
